@@ -1,0 +1,197 @@
+/*
+ * A machine: stepcast.hw/1. Nodes of equal devices, the places where bytes live, the links between
+ * them, and what calibration found about operations. Nothing here knows a product: every number is
+ * the profile's. Rates are per direction and per instance, in bytes a second; times in seconds;
+ * capacities in bytes.
+ *
+ * Two kinds of device. An *accelerator* is what the node has `devices` of. *Cores* is a node
+ * without accelerators: a rank owns cores / ranks of the node's cores; peaks are then per core, and
+ * sc_hardware_divide turns the profile into one of `ranks` equal devices.
+ *
+ * The struct holds no pointers into itself and may be copied by value (sensitivity does).
+ */
+#ifndef STEPCAST_MODEL_HARDWARE_H
+#define STEPCAST_MODEL_HARDWARE_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/json.h"
+#include "base/status.h"
+#include "model/architecture.h"
+#include "model/dtype.h"
+
+#define SC_HW_LINKS_MAX 16
+#define SC_HW_LEVELS_MAX 8
+#define SC_HW_VARIANTS_MAX 16
+#define SC_HW_KINDS_MAX 48
+#define SC_HW_DEVICES_MAX 256
+#define SC_HW_CORES_MAX 256
+#define SC_HW_NAME_SIZE 64
+
+/* Same order as the text of the design: device, pinned, host, disk. */
+enum sc_hw_place { SC_HW_DEVICE, SC_HW_PINNED, SC_HW_HOST, SC_HW_DISK, SC_HW_PLACE_COUNT };
+extern const char *const sc_hw_place_names[SC_HW_PLACE_COUNT + 1];
+
+/* Who shares one instance of a thing. */
+enum sc_hw_per { SC_PER_DEVICE, SC_PER_NODE, SC_PER_COUNT };
+
+/* Rates of arithmetic that a data sheet lists; SC_PEAK_COUNT entries, 0: not stated. */
+enum sc_hw_peak {
+    SC_PEAK_FP32,
+    SC_PEAK_TF32,
+    SC_PEAK_BF16,
+    SC_PEAK_FP16,
+    SC_PEAK_FP8,
+    SC_PEAK_INT8,
+    SC_PEAK_COUNT
+};
+extern const char *const sc_hw_peak_names[SC_PEAK_COUNT + 1];
+
+enum sc_hw_device_kind { SC_ACCELERATOR, SC_CORES, SC_DEVICE_KIND_COUNT };
+
+/* Rows of device_layout: which socket, switch, rail each device of a node hangs on. */
+enum sc_hw_layout { SC_LAYOUT_SOCKET, SC_LAYOUT_PCIE_SWITCH, SC_LAYOUT_RAIL, SC_LAYOUT_COUNT };
+
+struct sc_hw_place_info {
+    bool present;
+    enum sc_hw_per per; /* who shares the capacity, and the bandwidth if there is one */
+    double capacity_bytes;
+    double bandwidth;                       /* host: bytes a second; 0 elsewhere */
+    double read_bandwidth, write_bandwidth; /* disk; 0 elsewhere */
+    double raw_bandwidth;                   /* reports only; 0: not stated */
+};
+
+struct sc_hw_link {
+    char name[SC_HW_NAME_SIZE];
+    int level; /* 1: between devices of a node, 2: between nodes; 0: carries no collectives */
+    char transport[SC_HW_NAME_SIZE]; /* "" : any */
+    enum sc_hw_per per;
+    int64_t count;        /* instances in a node */
+    double bandwidth;     /* one instance, one direction */
+    double raw_bandwidth; /* reports only; 0: not stated */
+    double latency_s;
+    bool to_host; /* copies between device and host go over it (neutral: the link named "pcie") */
+    double pageable_share; /* of its bandwidth, when the host side is not pinned */
+};
+
+/* time = latency_s + per_step_s (steps - node_steps) + per_node_step_s node_steps + moved / bus;
+ * steps = members - 1, node_steps = nodes - 1, both doubled for an all-reduce. */
+struct sc_hw_alpha_beta {
+    double latency_s, per_step_s, per_node_step_s;
+    double bus_bandwidth;
+};
+
+/* Figures that hold for some groups only: the first variant whose ranges contain the group wins;
+ * what it does not state stays as the level has it. */
+struct sc_hw_variant {
+    int64_t minimum_members_per_node, maximum_members_per_node;
+    int64_t minimum_nodes, maximum_nodes;
+    double minimum_bytes, maximum_bytes; /* of the whole tensor; the maximum is exclusive */
+    bool has_all_reduce, has_other, has_held;
+    struct sc_hw_alpha_beta all_reduce, other;
+    double held_multiprocessors;
+};
+
+struct sc_hw_level {
+    char name[SC_HW_NAME_SIZE];
+    int link; /* index of the link of that name */
+    struct sc_hw_alpha_beta all_reduce, other;
+    double held_multiprocessors; /* taken from the device's units while a collective runs */
+    /* How much longer a collective takes while the device computes (1: not at all), and bytes of
+     * device memory that it moves for each byte on the wire. */
+    double slowdown_beside_compute, memory_bytes_per_byte;
+    int variant_count;
+    struct sc_hw_variant variants[SC_HW_VARIANTS_MAX];
+};
+
+/* A correction for one kind of memory-bound operation. */
+struct sc_hw_kind {
+    char name[SC_HW_NAME_SIZE]; /* the operation kind's name: "activation", "norm", ... */
+    double bandwidth_share;     /* 0: as compute.memory_bound */
+    double s_per_element;       /* 0: memory is the only bound; on cores: of one core */
+    double fixed_s;             /* negative: as compute.memory_bound */
+};
+
+struct sc_hardware {
+    char name[SC_NAME_SIZE];
+    struct {
+        int64_t devices; /* on cores: ranks of the node, set by sc_hardware_divide */
+        int64_t sockets, cores;
+    } node;
+    struct {
+        char name[SC_NAME_SIZE];
+        enum sc_hw_device_kind kind;
+        double multiprocessors;     /* units that collectives may hold; on cores: cores of a rank */
+        double peak[SC_PEAK_COUNT]; /* FLOP/s (on cores after dividing: of a rank) */
+        double memory_bandwidth;    /* of one instance of place `device` */
+        double core_memory_bandwidth; /* cores only: what one core can draw; 0: no such limit */
+        double memory_draw;           /* what one device can draw alone; set on load */
+        int64_t
+            parallel_efficiency_count; /* cores only: entry c - 1 is the efficiency of c cores */
+        double parallel_efficiency[SC_HW_CORES_MAX];
+    } device;
+    struct sc_hw_place_info places[SC_HW_PLACE_COUNT];
+    struct {
+        double context, per_communicator, workspace; /* bytes of the device beside the arena */
+    } reserved;
+    int link_count;
+    struct sc_hw_link links[SC_HW_LINKS_MAX];
+    bool has_layout[SC_LAYOUT_COUNT];
+    int32_t layout[SC_LAYOUT_COUNT][SC_HW_DEVICES_MAX];
+    char transport[SC_HW_NAME_SIZE]; /* collectives.transport: the neutral choice; "" : any link */
+    int level_count;
+    struct sc_hw_level levels[SC_HW_LEVELS_MAX];
+    struct {
+        double gemm_peak_share[SC_PEAK_COUNT]; /* 0: not stated */
+        double gemm_fixed_s;
+        double attention_forward_share, attention_backward_share, attention_fixed_s;
+        double memory_bound_share, memory_bound_fixed_s;
+        double adam_share, adam_fixed_s, adam_s_per_element;
+        int kind_count;
+        struct sc_hw_kind kinds[SC_HW_KINDS_MAX];
+    } compute;
+    struct {
+        double kernel_s, collective_s, copy_s, captured_s; /* host time to issue one operation */
+        int64_t steps_ahead;
+    } issue;
+    struct {
+        double bytes_per_parameter, bandwidth_share; /* of places.host.bandwidth */
+    } host_adam;
+};
+
+/* Reads a shipped name ("dgx-h100") or a file; `relative_to` is the file that names it (NULL: the
+ * current folder). `set` holds "path=value" strings; those that begin with "hw." are applied with
+ * that prefix removed, the others are skipped. A cores profile comes divided by its node.devices.
+ */
+enum sc_status sc_hardware_load(const char *name_or_file, const char *relative_to,
+                                const char *const *set, int set_count, struct sc_hardware *out,
+                                struct sc_error *err);
+/* The same from an open document. A number that is needed and missing is an error. */
+enum sc_status sc_hardware_parse(const struct sc_json *root, struct sc_hardware *out,
+                                 struct sc_error *err);
+void sc_hardware_free(struct sc_hardware *hardware);
+/* stepcast.hw/1 without sources; reading it back gives the same struct. The caller deletes it with
+ * cJSON_Delete. NULL when out of memory. */
+cJSON *sc_hardware_to_json(const struct sc_hardware *hardware);
+
+/* On cores: divides the node among `ranks` ranks (peaks, units and draw become a rank's,
+ * node.devices becomes `ranks`); works on the profile as loaded or divided before. On accelerators:
+ * only checks that a node has that many devices. */
+enum sc_status sc_hardware_divide(struct sc_hardware *hardware, int64_t ranks,
+                                  struct sc_error *err);
+/* Chooses the links of a transport ("threads", "mpi"); fails with the names that the profile has.
+ */
+enum sc_status sc_hardware_use_transport(struct sc_hardware *hardware, const char *transport,
+                                         struct sc_error *err);
+
+/* The rate of arithmetic of a dtype. */
+enum sc_hw_peak sc_hardware_peak_of(enum sc_dtype dtype);
+/* NULL when the profile has none of that name. */
+const struct sc_hw_link *sc_hardware_link(const struct sc_hardware *hardware, const char *name);
+const struct sc_hw_kind *sc_hardware_kind(const struct sc_hardware *hardware, const char *kind);
+/* Index of the link that joins device and host, or -1. */
+int sc_hardware_host_link(const struct sc_hardware *hardware);
+
+#endif

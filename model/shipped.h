@@ -1,0 +1,35 @@
+/*
+ * Where the files lie that come with stepcast: model/shipped, hw_profiles, plans/shipped below one
+ * data folder. That folder is $STEPCAST_DATA_DIR if set, else the source tree or the installed
+ * share/stepcast that the build was told.
+ */
+#ifndef STEPCAST_MODEL_SHIPPED_H
+#define STEPCAST_MODEL_SHIPPED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/status.h"
+
+#define SC_PATH_SIZE 4096
+
+#define SC_SHIPPED_MODELS "model/shipped"
+#define SC_SHIPPED_HARDWARE "hw_profiles"
+#define SC_SHIPPED_PLANS "plans/shipped"
+
+/* A bare name: no slash and no ".json" at its end. Anything else is a path. */
+bool sc_shipped_is_name(const char *name_or_file);
+/* The file behind a shipped name or a path. A relative path is taken relative to the folder of
+ * `relative_to` (a file; NULL: the current folder). An unknown name fails with SC_BAD_INPUT and the
+ * nearest shipped one. `what` is the noun for that line ("model"). */
+enum sc_status sc_shipped_resolve(const char *folder, const char *what, const char *name_or_file,
+                                  const char *relative_to, char *out, size_t size,
+                                  struct sc_error *err);
+/* Calls `each` with every shipped name of the folder, sorted. SC_MACHINE when there is no folder.
+ */
+typedef enum sc_status (*sc_shipped_fn)(void *context, const char *name, const char *file,
+                                        struct sc_error *err);
+enum sc_status sc_shipped_list(const char *folder, sc_shipped_fn each, void *context,
+                               struct sc_error *err);
+
+#endif
