@@ -97,6 +97,10 @@ enum sc_status sc_plan_parse(const struct sc_json *root, struct sc_plan *out, st
 /* Consistency: ranks, batch, heads, vocabulary, layers; names valid values nearby. `name` (a file,
  * or NULL) begins the line, JSON paths follow. */
 enum sc_status sc_plan_check(const struct sc_plan *plan, const char *name, struct sc_error *err);
+/* Whether the plan's nodes hold its ranks: needs the machine, so it is not part of sc_plan_check.
+ */
+enum sc_status sc_plan_check_devices(const struct sc_plan *plan, int64_t devices_per_node,
+                                     const char *name, struct sc_error *err);
 /* stepcast.plan/1 with every section; the caller deletes it. NULL when out of memory. */
 cJSON *sc_plan_to_json(const struct sc_plan *plan);
 

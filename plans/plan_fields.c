@@ -39,7 +39,8 @@ static const char *const attention_names[] = {"fused", "unfused", NULL};
 static const char *const mask_names[] = {"recomputed", "saved", NULL};
 static const char *const schedule_names[] = {"constant", "linear", "cosine", NULL};
 
-#define AT(member) .offset = offsetof(struct sc_plan, member), .size = sizeof(((struct sc_plan *)0)->member)
+#define AT(member)                                                                                 \
+    .offset = offsetof(struct sc_plan, member), .size = sizeof(((struct sc_plan *)0)->member)
 #define INT(in, name, member, low, high)                                                           \
     {                                                                                              \
         .section = SC_SECTION_##in, .key = name, .kind = SC_FIELD_INT, AT(member), .min = (low),   \
@@ -205,7 +206,7 @@ void sc_plan_field_set(const struct sc_plan_field *field, struct sc_plan *plan, 
     }
 }
 
-void sc_append(char *out, size_t size, const char *format, ...)
+void sc_plan_append(char *out, size_t size, const char *format, ...)
 {
     size_t length = strlen(out);
     va_list args;
@@ -214,7 +215,7 @@ void sc_append(char *out, size_t size, const char *format, ...)
     va_end(args);
 }
 
-const char *sc_print_plan_number(double value, char *out, size_t size)
+const char *sc_plan_print_number(double value, char *out, size_t size)
 {
     snprintf(out, size, "%.15g", value);
     return out;
@@ -226,35 +227,35 @@ static void append_section(enum sc_plan_section section, char *out, size_t size)
         return;
     }
     append_section(sc_plan_sections[section].parent, out, size);
-    sc_append(out, size, "%s.", sc_plan_sections[section].key);
+    sc_plan_append(out, size, "%s.", sc_plan_sections[section].key);
 }
 
 void sc_plan_field_path(const struct sc_plan_field *field, char *out, size_t size)
 {
     out[0] = '\0';
     append_section(field->section, out, size);
-    sc_append(out, size, "%s", field->key);
+    sc_plan_append(out, size, "%s", field->key);
 }
 
 static void append_names(const char *const *names, char *out, size_t size)
 {
     for (int i = 0; names[i] != NULL; i++) {
         const char *before = i == 0 ? "" : names[i + 1] == NULL ? " or " : ", ";
-        sc_append(out, size, "%s\"%s\"", before, names[i]);
+        sc_plan_append(out, size, "%s\"%s\"", before, names[i]);
     }
 }
 
 static void append_range(const struct sc_plan_field *field, char *out, size_t size)
 {
     char low[32], high[32];
-    sc_print_plan_number(field->min, low, sizeof(low));
-    sc_print_plan_number(field->max, high, sizeof(high));
+    sc_plan_print_number(field->min, low, sizeof(low));
+    sc_plan_print_number(field->max, high, sizeof(high));
     if (field->kind == SC_FIELD_INT && field->max - field->min == 1) {
-        sc_append(out, size, "%s or %s", low, high);
+        sc_plan_append(out, size, "%s or %s", low, high);
     } else {
-        sc_append(out, size, "%s in [%s, %s%c",
-                  field->kind == SC_FIELD_INT ? "a whole number" : "a number", low, high,
-                  field->open ? ')' : ']');
+        sc_plan_append(out, size, "%s in [%s, %s%c",
+                       field->kind == SC_FIELD_INT ? "a whole number" : "a number", low, high,
+                       field->open ? ')' : ']');
     }
 }
 
@@ -267,13 +268,13 @@ void sc_plan_field_expected(const struct sc_plan_field *field, char *out, size_t
         append_range(field, out, size);
         break;
     case SC_FIELD_BOOL:
-        sc_append(out, size, "true or false");
+        sc_plan_append(out, size, "true or false");
         break;
     case SC_FIELD_ENUM:
         append_names(field->names, out, size);
         break;
     case SC_FIELD_NEUTRAL:
-        sc_append(out, size, "%s (%s)", field->neutral, field->note);
+        sc_plan_append(out, size, "%s (%s)", field->neutral, field->note);
         break;
     }
 }

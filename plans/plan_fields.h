@@ -84,9 +84,9 @@ void sc_plan_field_path(const struct sc_plan_field *field, char *out, size_t siz
 void sc_plan_field_expected(const struct sc_plan_field *field, char *out, size_t size);
 
 /* Appends formatted text at the end of the string in out, cut at size. */
-void sc_append(char *out, size_t size, const char *format, ...)
+void sc_plan_append(char *out, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* A number as a plan would write it: "18", "0.1". */
-const char *sc_print_plan_number(double value, char *out, size_t size);
+const char *sc_plan_print_number(double value, char *out, size_t size);
 
 #endif
