@@ -25,6 +25,12 @@ enum sc_activation {
 };
 enum sc_position { SC_POSITION_LEARNED, SC_POSITION_ROTARY, SC_POSITION_COUNT };
 
+/* Names in enum order, NULL-terminated. */
+extern const char *const sc_family_names[SC_FAMILY_COUNT + 1];
+extern const char *const sc_norm_names[SC_NORM_COUNT + 1];
+extern const char *const sc_activation_names[SC_ACTIVATION_COUNT + 1];
+extern const char *const sc_position_names[SC_POSITION_COUNT + 1];
+
 #define SC_NAME_SIZE 128
 
 struct sc_model {
@@ -62,8 +68,16 @@ enum sc_status sc_model_load(const char *name_or_file, const char *relative_to,
 /* A Hugging Face configuration; families that are not lowered are refused by their model_type. */
 enum sc_status sc_model_import_hf(const struct sc_json *at, struct sc_model *out,
                                   struct sc_error *err);
+/* What of a Hugging Face configuration the import leaves out because no shape depends on it, as
+ * "rope_scaling, sliding_window"; empty when nothing is. */
+void sc_model_import_notes(const struct sc_json *at, char *out, size_t size);
 /* Checks that the shape makes sense (heads divide, sizes positive, products do not overflow). */
 enum sc_status sc_model_check(const struct sc_model *model, struct sc_error *err);
+/* Calls `each` with every shipped model, sorted by name (`stepcast list`); stops at its first
+ * failure. The model lives until `each` returns. */
+typedef enum sc_status (*sc_model_fn)(void *context, const char *name, const struct sc_model *model,
+                                      struct sc_error *err);
+enum sc_status sc_model_list(sc_model_fn each, void *context, struct sc_error *err);
 /* stepcast.model/1; the caller deletes it with cJSON_Delete. NULL when out of memory. */
 cJSON *sc_model_to_json(const struct sc_model *model);
 
