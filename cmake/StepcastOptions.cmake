@@ -1,0 +1,127 @@
+# What can be chosen when configuring, and the libraries that are looked for.
+#
+# An option of three values (AUTO, ON, OFF) says what happens with a part that needs something
+# beyond the required libraries: AUTO builds it where everything it needs is found, ON fails where
+# something is missing, OFF leaves it out.
+
+function(stepcast_option_auto name description)
+  set(${name} AUTO CACHE STRING "${description} (AUTO, ON, OFF)")
+  set_property(CACHE ${name} PROPERTY STRINGS AUTO ON OFF)
+  if(NOT ${name} MATCHES "^(AUTO|ON|OFF)$")
+    message(FATAL_ERROR "${name}: found \"${${name}}\", expected AUTO, ON or OFF")
+  endif()
+endfunction()
+
+# Sets STEPCAST_HAVE_<part> from what was found; an error where ON was asked for in vain.
+function(stepcast_decide part found missing)
+  set(have OFF)
+  if(STEPCAST_${part} STREQUAL "OFF")
+    set(have OFF)
+  elseif(found)
+    set(have ON)
+  elseif(STEPCAST_${part} STREQUAL "ON")
+    message(FATAL_ERROR "STEPCAST_${part} is ON, but ${missing} was not found")
+  endif()
+  set(STEPCAST_HAVE_${part} ${have} PARENT_SCOPE)
+endfunction()
+
+stepcast_option_auto(STEPCAST_MPI "ranks as processes over MPI")
+stepcast_option_auto(STEPCAST_CUDA "compile and link the CUDA sources with nvcc")
+stepcast_option_auto(STEPCAST_GSL "fits and sensitivities with GSL (GPL)")
+stepcast_option_auto(STEPCAST_HWLOC "placement of threads with hwloc")
+stepcast_option_auto(STEPCAST_DNNL "matrix products of oneDNN beside the BLAS")
+set(STEPCAST_CUDA_ARCHITECTURES "80;90;100" CACHE STRING "GPU architectures nvcc compiles for")
+set(STEPCAST_SANITIZE "" CACHE STRING "sanitizers, as for -fsanitize= (address,undefined | thread)")
+option(STEPCAST_WERROR "warnings are errors" ON)
+option(STEPCAST_TESTS "build the tests" ON)
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release, RelWithDebInfo" FORCE)
+endif()
+# -O2 keeps the compiler from choosing -O3 for everything: kernels ask for it themselves. Assertions
+# stay in: what they guard is not the hot path.
+set(CMAKE_C_FLAGS_RELEASE "-O2 -g1")
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+# ---- required libraries ----
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+pkg_check_modules(CJSON REQUIRED IMPORTED_TARGET libcjson)
+pkg_check_modules(LIBMD REQUIRED IMPORTED_TARGET libmd)
+pkg_search_module(BLAS REQUIRED IMPORTED_TARGET openblas cblas blas)
+set(STEPCAST_HAVE_OPENBLAS OFF)
+if(BLAS_MODULE_NAME STREQUAL "openblas")
+  set(STEPCAST_HAVE_OPENBLAS ON)
+endif()
+
+# ---- optional libraries ----
+pkg_check_modules(GSL QUIET IMPORTED_TARGET gsl)
+stepcast_decide(GSL "${GSL_FOUND}" "GSL")
+pkg_check_modules(HWLOC QUIET IMPORTED_TARGET hwloc)
+stepcast_decide(HWLOC "${HWLOC_FOUND}" "hwloc")
+
+# oneDNN's own CMake file asks for a C++ compiler, which nothing else here needs.
+find_path(DNNL_INCLUDE_DIR dnnl.h)
+find_library(DNNL_LIBRARY dnnl)
+set(dnnl_found OFF)
+if(DNNL_INCLUDE_DIR AND DNNL_LIBRARY)
+  set(dnnl_found ON)
+endif()
+stepcast_decide(DNNL "${dnnl_found}" "oneDNN (dnnl.h, libdnnl)")
+
+if(NOT STEPCAST_MPI STREQUAL "OFF")
+  find_package(MPI QUIET COMPONENTS C)
+endif()
+stepcast_decide(MPI "${MPI_C_FOUND}" "MPI for C")
+
+set(CMAKE_CUDA_ARCHITECTURES ${STEPCAST_CUDA_ARCHITECTURES})
+set(CMAKE_CUDA_STANDARD 17)
+set(cuda_found OFF)
+if(NOT STEPCAST_CUDA STREQUAL "OFF")
+  include(CheckLanguage)
+  if(NOT CMAKE_CUDA_COMPILER AND EXISTS /usr/local/cuda/bin/nvcc)
+    set(CMAKE_CUDA_COMPILER /usr/local/cuda/bin/nvcc)
+  endif()
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    enable_language(CUDA)
+    find_package(CUDAToolkit QUIET)
+    set(cuda_found ${CUDAToolkit_FOUND})
+  endif()
+endif()
+stepcast_decide(CUDA "${cuda_found}" "nvcc with the CUDA toolkit")
+
+# ---- flags of our own code ----
+# An interface target, so that what is generated or foreign can be kept out of it.
+add_library(stepcast_flags INTERFACE)
+target_compile_features(stepcast_flags INTERFACE c_std_11)
+target_compile_definitions(stepcast_flags INTERFACE _GNU_SOURCE)
+target_include_directories(stepcast_flags INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(stepcast_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:C>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+  -Wstrict-prototypes -Wmissing-prototypes>
+  $<$<AND:$<COMPILE_LANGUAGE:C>,$<BOOL:${STEPCAST_WERROR}>>:-Werror>)
+set(CMAKE_C_EXTENSIONS OFF)
+
+if(STEPCAST_SANITIZE)
+  add_compile_options($<$<COMPILE_LANGUAGE:C>:-fsanitize=${STEPCAST_SANITIZE}>
+    $<$<COMPILE_LANGUAGE:C>:-fno-omit-frame-pointer>
+    $<$<COMPILE_LANGUAGE:C>:-fno-sanitize-recover=all>)
+  add_link_options(-fsanitize=${STEPCAST_SANITIZE})
+endif()
+
+# ---- what was decided ----
+function(stepcast_summary)
+  message(STATUS "stepcast ${PROJECT_VERSION}")
+  message(STATUS "  compiler       ${CMAKE_C_COMPILER_ID} ${CMAKE_C_COMPILER_VERSION}, ${CMAKE_BUILD_TYPE}")
+  message(STATUS "  warnings       errors: ${STEPCAST_WERROR}")
+  if(STEPCAST_SANITIZE)
+    message(STATUS "  sanitizers     ${STEPCAST_SANITIZE}")
+  endif()
+  message(STATUS "  BLAS           ${BLAS_MODULE_NAME} ${BLAS_VERSION}")
+  foreach(part DNNL HWLOC GSL MPI CUDA)
+    string(SUBSTRING "${part}               " 0 15 padded)
+    message(STATUS "  ${padded}${STEPCAST_HAVE_${part}} (asked: ${STEPCAST_${part}})")
+  endforeach()
+  message(STATUS "  tests          ${STEPCAST_TESTS}")
+endfunction()
