@@ -319,7 +319,7 @@ static enum sc_status check_model(const struct check *c)
 {
     enum sc_status status = sc_model_check(&c->plan->model, c->err);
     if (status != SC_OK && c->name != NULL && c->name[0] != '\0') {
-        return sc_fail(c->err, status, "%s: model: %s", c->name, c->err->text);
+        return sc_fail(c->err, status, "%s: %s", c->name, c->err->text);
     }
     return status;
 }
