@@ -41,6 +41,8 @@ endif()
 # -O2 keeps the compiler from choosing -O3 for everything: kernels ask for it themselves. Assertions
 # stay in: what they guard is not the hot path.
 set(CMAKE_C_FLAGS_RELEASE "-O2 -g1")
+# Sanitizers at -O0 take several times as long.
+set(CMAKE_C_FLAGS_DEBUG "-O1 -g")
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 # ---- required libraries ----
@@ -92,16 +94,17 @@ endif()
 stepcast_decide(CUDA "${cuda_found}" "nvcc with the CUDA toolkit")
 
 # ---- flags of our own code ----
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
 # An interface target, so that what is generated or foreign can be kept out of it.
 add_library(stepcast_flags INTERFACE)
-target_compile_features(stepcast_flags INTERFACE c_std_11)
 target_compile_definitions(stepcast_flags INTERFACE _GNU_SOURCE)
 target_include_directories(stepcast_flags INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(stepcast_flags INTERFACE
   $<$<COMPILE_LANGUAGE:C>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
   -Wstrict-prototypes -Wmissing-prototypes>
   $<$<AND:$<COMPILE_LANGUAGE:C>,$<BOOL:${STEPCAST_WERROR}>>:-Werror>)
-set(CMAKE_C_EXTENSIONS OFF)
 
 if(STEPCAST_SANITIZE)
   add_compile_options($<$<COMPILE_LANGUAGE:C>:-fsanitize=${STEPCAST_SANITIZE}>

@@ -27,11 +27,13 @@ if(STEPCAST_SANITIZE)
   set(stepcast_timeout 300)
 endif()
 
-# mpirun as root (containers), more ranks than cores, no copying through another process's memory
-# (containers forbid it). Libraries below are not ours to mend: their leaks are suppressed by name.
+# mpirun as root (containers), more ranks than cores, ranks not tied to one core, no copying through
+# another process's memory (containers forbid it). Libraries below are not ours to mend: their leaks
+# are suppressed by name.
 set(stepcast_environment
   OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-  OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
+  OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
+  OMPI_MCA_btl_vader_single_copy_mechanism=none
   OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
   "ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1"
   "UBSAN_OPTIONS=print_stacktrace=1"

@@ -9,14 +9,14 @@
 #   CMAKE_ARGS       further arguments for the configuration, e.g. "-DSTEPCAST_MPI=OFF"
 #   CTEST_ARGS       further arguments for ctest, e.g. "-L unit" or "-R json"
 #   JOBS             compilations and tests at once                 (number of cores)
-#   INSTALL          0: install nothing; minimal: without MPI       (1)
+#   STEPCAST_INSTALL 0: install nothing; minimal: without MPI       (1)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 BUILD_DIR=${BUILD_DIR:-build}
 JOBS=${JOBS:-$(nproc)}
 
-case "${INSTALL:-1}" in
+case "${STEPCAST_INSTALL:-1}" in
 0) ;;
 minimal) scripts/install_deps.sh --minimal ;;
 *) scripts/install_deps.sh ;;
