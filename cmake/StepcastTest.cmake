@@ -127,9 +127,14 @@ function(stepcast_add_tests)
 
   stepcast_test(tree.runner LABELS tree
     COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/cli/test_run_case.py)
-  stepcast_test(tree.includes LABELS tree
-    COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/check_includes.py)
-  stepcast_test(tree.paths LABELS tree
-    COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/check_tree.py)
-  stepcast_test(tree.format LABELS tree COMMAND ${PROJECT_SOURCE_DIR}/scripts/check_format.sh)
+  file(GLOB checks CONFIGURE_DEPENDS scripts/check_*.py scripts/check_*.sh)
+  foreach(check IN LISTS checks)
+    get_filename_component(name ${check} NAME_WE)
+    string(REGEX REPLACE "^check_" "" name ${name})
+    set(interpreter "")
+    if(check MATCHES "\\.py$")
+      set(interpreter Python3::Interpreter)
+    endif()
+    stepcast_test(tree.${name} LABELS tree COMMAND ${interpreter} ${check})
+  endforeach()
 endfunction()

@@ -10,7 +10,7 @@ required=(gcc g++ cmake ninja-build pkg-config libc6-dev libcjson-dev libcmocka-
     libmd-dev python3 git procps)
 # Left out where this release of the system has no such package.
 optional=(clang libclang-rt-14-dev clang-format-14 libgsl-dev libhwloc-dev libdnnl-dev gnuplot-nox
-    valgrind)
+    python3-jsonschema valgrind)
 mpi=(libopenmpi-dev openmpi-bin)
 
 minimal=0 check=0
