@@ -1,8 +1,10 @@
 /* A plan's neutral values, the numbers that follow from it, and its JSON. */
 #include "plans/plan.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "model/shipped.h"
 #include "plans/plan_fields.h"
 
 const char *const sc_axis_names[SC_AXIS_COUNT + 1] = {"tensor", "context", "data", "pipeline",
@@ -127,4 +129,35 @@ cJSON *sc_plan_to_json(const struct sc_plan *plan)
         return NULL;
     }
     return root;
+}
+
+/* Leaves a profile alone that is a shipped name or not there. */
+static enum sc_status make_profile_absolute(struct sc_plan *plan, struct sc_error *err)
+{
+    char *profile = plan->hardware.profile;
+    char *absolute = sc_shipped_is_name(profile) ? NULL : realpath(profile, NULL);
+    if (absolute == NULL) {
+        return SC_OK;
+    }
+    bool fits = strlen(absolute) < sizeof(plan->hardware.profile);
+    if (fits) {
+        memcpy(profile, absolute, strlen(absolute) + 1);
+    }
+    free(absolute);
+    return fits ? SC_OK
+                : sc_fail_input(err, profile, NULL, "a path that is too long",
+                                "an absolute path of at most 255 bytes");
+}
+
+enum sc_status sc_plan_write(const struct sc_plan *plan, const char *file, struct sc_error *err)
+{
+    struct sc_plan copy = *plan;
+    SC_TRY(make_profile_absolute(&copy, err));
+    cJSON *root = sc_plan_to_json(&copy);
+    if (root == NULL) {
+        return sc_fail_memory(err, sizeof(cJSON));
+    }
+    enum sc_status status = sc_json_write(root, file, err);
+    cJSON_Delete(root);
+    return status;
 }

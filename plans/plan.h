@@ -103,6 +103,9 @@ enum sc_status sc_plan_check_devices(const struct sc_plan *plan, int64_t devices
                                      const char *name, struct sc_error *err);
 /* stepcast.plan/1 with every section; the caller deletes it. NULL when out of memory. */
 cJSON *sc_plan_to_json(const struct sc_plan *plan);
+/* The same into a file. A profile that is a path is written as an absolute one, since a path in a
+ * plan is relative to the plan. */
+enum sc_status sc_plan_write(const struct sc_plan *plan, const char *file, struct sc_error *err);
 
 int64_t sc_plan_ranks(const struct sc_plan *plan);
 int64_t sc_plan_micro_batches(const struct sc_plan *plan); /* global / (micro x data) */

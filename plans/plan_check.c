@@ -112,6 +112,14 @@ static enum sc_status check_mesh(const struct check *c)
             return refuse_number(c, waiting[i].path, size, "1 (%s)", waiting[i].note);
         }
     }
+    if (plan->mesh.expert_parallel != 1) {
+        return refuse_number(c, "mesh.expert_parallel", plan->mesh.expert_parallel,
+                             "1 (expert parallelism is not lowered yet)");
+    }
+    if (plan->mesh.sequence_parallel) {
+        return refuse(c, "mesh.sequence_parallel", "true",
+                      "false (sequence parallelism is not lowered yet)");
+    }
     if (sc_plan_ranks(plan) > MAX_RANKS) {
         return refuse_number(c, "mesh", sc_plan_ranks(plan), "at most %d ranks", MAX_RANKS);
     }

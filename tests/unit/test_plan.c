@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/data_path.h"
 #include "model/shipped.h"
 #include "plans/plan.h"
 #include "tests/support/random_plan.h"
@@ -350,26 +351,38 @@ static void set_reaches_plan_and_model(void **state)
     assert_string_equal(err.text, "--set seed: expected path=value");
 }
 
-/* A profile or model that is a path is relative to the plan's folder. */
+/* A profile that is a path is relative to the plan's folder; what sc_plan_write writes holds from
+ * anywhere. */
 static void paths_are_relative_to_the_plan(void **state)
 {
     (void)state;
-    char folder[] = "/tmp/stepcast-plan-XXXXXX", file[64], expected[64];
+    char folder[] = "stepcast-plan-XXXXXX", file[64], other[64], profile[64], *absolute;
     struct sc_plan plan, again;
     struct sc_error err = SC_ERROR_INIT;
-    const char *const set[] = {"hardware.profile=machines/mine.json", NULL};
+    const char *const set[] = {"hardware.profile=mine.json", NULL};
     assert_accepted(set, &plan); /* "p.json" lies in the current folder */
-    assert_string_equal(plan.hardware.profile, "machines/mine.json");
+    assert_string_equal(plan.hardware.profile, "mine.json");
     assert_non_null(mkdtemp(folder));
     snprintf(file, sizeof(file), "%s/p.json", folder);
-    snprintf(expected, sizeof(expected), "%s/machines/mine.json", folder);
+    snprintf(other, sizeof(other), "%s/q.json", folder);
+    snprintf(profile, sizeof(profile), "%s/mine.json", folder);
+
     cJSON *json = sc_plan_to_json(&plan);
     assert_int_equal(sc_json_write(json, file, &err), SC_OK);
+    assert_int_equal(sc_json_write(json, profile, &err), SC_OK); /* any file will do */
     cJSON_Delete(json);
     assert_int_equal(sc_plan_load(file, NULL, 0, &again, &err), SC_OK);
+    assert_string_equal(again.hardware.profile, profile);
+    assert_int_equal(sc_plan_write(&again, other, &err), SC_OK);
+    assert_int_equal(sc_plan_load(other, NULL, 0, &plan, &err), SC_OK);
+    absolute = realpath(profile, NULL);
     remove(file);
+    remove(other);
+    remove(profile);
     remove(folder);
-    assert_string_equal(again.hardware.profile, expected);
+    assert_non_null(absolute);
+    assert_string_equal(plan.hardware.profile, absolute);
+    free(absolute);
 }
 
 static enum sc_status check_shipped(void *context, const char *name, const char *file,
@@ -394,6 +407,45 @@ static void every_shipped_plan_loads(void **state)
         fail_msg("%s", err.text);
     }
     assert_true(count >= 40);
+}
+
+/* Every key that is written stands in the schema, and the other way round ("notes" is only read,
+ * the model has a schema of its own). */
+static void assert_same_keys(const cJSON *schema, const cJSON *written, const char *where)
+{
+    const cJSON *properties = cJSON_GetObjectItemCaseSensitive(schema, "properties");
+    for (const cJSON *item = written->child; item != NULL; item = item->next) {
+        const cJSON *below = cJSON_GetObjectItemCaseSensitive(properties, item->string);
+        if (below == NULL) {
+            fail_msg("%s: \"%s\" is not in the schema", where, item->string);
+        }
+        if (cJSON_IsObject(item) && strcmp(item->string, "model") != 0) {
+            assert_same_keys(below, item, item->string);
+        }
+    }
+    for (const cJSON *item = properties->child; item != NULL; item = item->next) {
+        if (strcmp(item->string, "notes") != 0 && !cJSON_HasObjectItem(written, item->string)) {
+            fail_msg("%s: \"%s\" is only in the schema", where, item->string);
+        }
+    }
+}
+
+static void schema_has_the_same_keys(void **state)
+{
+    (void)state;
+    char file[SC_PATH_SIZE];
+    struct sc_plan plan;
+    struct sc_json_doc schema;
+    struct sc_error err = SC_ERROR_INIT;
+    assert_accepted(NULL, &plan);
+    assert_int_equal(
+        sc_data_path("plans/schema", "stepcast.plan-1.schema.json", file, sizeof(file), &err),
+        SC_OK);
+    assert_int_equal(sc_json_read(file, &schema, &err), SC_OK);
+    cJSON *written = sc_plan_to_json(&plan);
+    assert_same_keys(schema.root, written, "plan");
+    cJSON_Delete(written);
+    sc_json_doc_free(&schema);
 }
 
 static void random_plans_are_valid(void **state)
@@ -436,6 +488,7 @@ int main(void)
         cmocka_unit_test(set_reaches_plan_and_model),
         cmocka_unit_test(paths_are_relative_to_the_plan),
         cmocka_unit_test(every_shipped_plan_loads),
+        cmocka_unit_test(schema_has_the_same_keys),
         cmocka_unit_test(random_plans_are_valid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

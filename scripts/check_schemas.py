@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""Does every shipped file obey the JSON Schema of its kind (plans/schema/)?
+
+First the schemas themselves are looked at, and tried on documents that are wrong: a schema that
+takes everything would pass any file.
+"""
+import copy
+import glob
+import json
+import os
+import sys
+
+try:
+    from jsonschema import Draft202012Validator
+except ImportError:
+    print("python3-jsonschema is not installed: not checked")
+    sys.exit(77)
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+FOLDERS = ["model/shipped", "hw_profiles", "plans/shipped"]
+TRACE = {
+    "schema": "stepcast.trace/1", "kind": "predicted", "program": "sha256:" + 64 * "0",
+    "plan": "p", "hardware": "h", "backend": None, "solo": False, "steps_played": 3,
+    "period_us": 1590.0, "memory_mode": "no_added_waits", "streams": ["compute"],
+    "anchor": "compute", "classes": [{"name": "all", "ranks": 2}],
+    "columns": ["class", "operation", "rank", "kind", "stream", "label", "ready_us", "start_us",
+                "transfer_us", "end_us", "bound", "p10_us", "p90_us"],
+    "rows": [["all", 8, None, "all_reduce", "tensor_comm", "down / forward / piece 0", 250.0,
+              250.0, 250.0, 370.0, "nvlink", None, None]],
+}
+RESULT = {
+    "schema": "stepcast.result/1", "step_time_s": 0.5, "tokens_per_s": 1e5, "mfu": 0.4, "hfu": 0.4,
+    "breakdown_s": {"gemm": 0.3}, "warnings": [], "exact": True,
+    "memory": {"device": {"peak_bytes": 1, "used_bytes": 2}, "host": {"peak_bytes": 0}},
+}
+# A good document and changes (path, value; None removes) that must each be refused.
+WRONG = {
+    "stepcast.plan/1": ("plans/shipped/gpt3-13b_1xdgx-h100_tp8_domino2.json", [
+        ("zero.stage", 3), ("zero.stag", 1), ("dropout.hidden", 1.0), ("batch", None),
+        ("batch.micro_batch", 1.5), ("mesh.order", ["data", "data", "tensor", "pipeline"]),
+        ("offload.optimizer.place", "host"), ("domino.schedule", "none"), ("name", "a/b"),
+        ("hardware.profile", None)]),
+    "stepcast.trace/1": (TRACE, [
+        ("program", "sha256:12"), ("kind", "guessed"), ("rows", [["all", 8]]),
+        ("rows", [TRACE["rows"][0] + [1]]), ("anchor", None), ("extra", 1), ("columns", [])]),
+    "stepcast.result/1": (RESULT, [
+        ("step_time_s", 0), ("memory.device.used_bytes", None), ("exact", None), ("warnings", "")]),
+}
+
+
+def load(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def schemas():
+    found = {}
+    for path in sorted(glob.glob(os.path.join(ROOT, "plans/schema/*.schema.json"))):
+        schema = load(path)
+        Draft202012Validator.check_schema(schema)
+        found[schema["properties"]["schema"]["const"]] = Draft202012Validator(schema)
+    return found
+
+
+def changed(document, path, value):
+    document = copy.deepcopy(document)
+    *parents, key = path.split(".")
+    at = document
+    for parent in parents:
+        at = at[parent]
+    if value is None:
+        del at[key]
+    else:
+        at[key] = value
+    return document
+
+
+def try_wrong(validators):
+    complaints = []
+    for kind, (good, changes) in WRONG.items():
+        document = load(good) if isinstance(good, str) else good
+        complaints += [f"{kind}: a good document is refused: {e.message}"
+                       for e in validators[kind].iter_errors(document)]
+        for path, value in changes:
+            if validators[kind].is_valid(changed(document, path, value)):
+                complaints.append(f"{kind}: {path} = {value} is accepted")
+    return complaints
+
+
+def check_shipped(validators):
+    complaints, count = [], 0
+    for folder in FOLDERS:
+        for path in sorted(glob.glob(os.path.join(ROOT, folder, "*.json"))):
+            name, document = os.path.relpath(path, ROOT), load(path)
+            validator = validators.get(document.get("schema"))
+            if validator is None:
+                complaints.append(f"{name}: no schema file for {document.get('schema')}")
+                continue
+            count += 1
+            complaints += [f"{name}: {error.json_path}: {error.message}"
+                           for error in validator.iter_errors(document)]
+    return complaints, count
+
+
+def main():
+    validators = schemas()
+    complaints = try_wrong(validators)
+    shipped, count = check_shipped(validators)
+    complaints += shipped
+    print("\n".join(complaints) if complaints else f"{count} files obey {len(validators)} schemas")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
