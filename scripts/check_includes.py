@@ -32,7 +32,7 @@ SUBFOLDERS_APART = [("exec/host/", "exec/cuda/"), ("exec/cuda/", "exec/host/"),
 # Header (a prefix) -> the only files that may include it.
 LIBRARIES = {
     "gsl/": r"(model/fit|sim/sensitivity)[^/]*\.c$",
-    "mpi.h": r"exec/host/[^/]*mpi[^/]*\.[ch]$",
+    "mpi.h": r"(exec/host|tests/[a-z]+)/[^/]*mpi[^/]*\.[ch]$",
     "cuda": r"exec/(cuda|kernels)/",
     "nccl.h": r"exec/cuda/",
     "cublasLt.h": r"exec/cuda/",
