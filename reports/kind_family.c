@@ -1,0 +1,65 @@
+/* Families of operation kinds. */
+#include "reports/kind_family.h"
+
+#include <assert.h>
+
+static const unsigned char FAMILY_OF[] = {
+    [SC_GEMM] = SC_KINDS_GEMM,
+    [SC_BATCHED_GEMM] = SC_KINDS_ATTENTION,
+    [SC_ATTENTION] = SC_KINDS_ATTENTION,
+    [SC_ATTENTION_BACKWARD] = SC_KINDS_ATTENTION,
+    [SC_NORM_FORWARD] = SC_KINDS_ELEMENTWISE,
+    [SC_NORM_BACKWARD] = SC_KINDS_ELEMENTWISE,
+    [SC_ACTIVATION_FORWARD] = SC_KINDS_ELEMENTWISE,
+    [SC_ACTIVATION_BACKWARD] = SC_KINDS_ELEMENTWISE,
+    [SC_SOFTMAX] = SC_KINDS_ATTENTION,
+    [SC_SOFTMAX_BACKWARD] = SC_KINDS_ATTENTION,
+    [SC_CROSS_ENTROPY_MAX] = SC_KINDS_LOSS,
+    [SC_CROSS_ENTROPY_SUM] = SC_KINDS_LOSS,
+    [SC_CROSS_ENTROPY_LOSS] = SC_KINDS_LOSS,
+    [SC_EMBEDDING] = SC_KINDS_LOSS,
+    [SC_EMBEDDING_BACKWARD] = SC_KINDS_LOSS,
+    [SC_ADD] = SC_KINDS_ELEMENTWISE,
+    [SC_SCALE] = SC_KINDS_ELEMENTWISE,
+    [SC_CAST] = SC_KINDS_ELEMENTWISE,
+    [SC_REDUCE_ROWS] = SC_KINDS_ELEMENTWISE,
+    [SC_ROPE] = SC_KINDS_ELEMENTWISE,
+    [SC_DROPOUT] = SC_KINDS_ELEMENTWISE,
+    [SC_DROPOUT_BACKWARD] = SC_KINDS_ELEMENTWISE,
+    [SC_NORM_SQUARES] = SC_KINDS_OPTIMIZER,
+    [SC_ADAM] = SC_KINDS_OPTIMIZER,
+    [SC_SCALAR] = SC_KINDS_OPTIMIZER,
+    [SC_INITIALIZE] = SC_KINDS_OPTIMIZER,
+    [SC_ALL_REDUCE] = SC_KINDS_COLLECTIVE,
+    [SC_REDUCE_SCATTER] = SC_KINDS_COLLECTIVE,
+    [SC_ALL_GATHER] = SC_KINDS_COLLECTIVE,
+    [SC_ALL_TO_ALL] = SC_KINDS_COLLECTIVE,
+    [SC_BROADCAST] = SC_KINDS_COLLECTIVE,
+    [SC_EXCHANGE] = SC_KINDS_COLLECTIVE,
+    [SC_COPY] = SC_KINDS_COPY,
+    [SC_NEXT_BATCH] = SC_KINDS_HOST,
+    [SC_READ_OUT] = SC_KINDS_COPY,
+    [SC_HOST_WAIT] = SC_KINDS_HOST,
+};
+static_assert(sizeof(FAMILY_OF) == SC_OP_KIND_COUNT, "every kind needs a family");
+
+static const char *const FAMILY_NAMES[SC_KINDS_COUNT] = {
+    [SC_KINDS_GEMM] = "matrix product",
+    [SC_KINDS_ATTENTION] = "attention",
+    [SC_KINDS_ELEMENTWISE] = "norm, activation, dropout",
+    [SC_KINDS_LOSS] = "embedding, loss",
+    [SC_KINDS_OPTIMIZER] = "optimizer",
+    [SC_KINDS_COLLECTIVE] = "collective",
+    [SC_KINDS_COPY] = "copy",
+    [SC_KINDS_HOST] = "host",
+};
+
+enum sc_kind_family sc_kind_family_of(enum sc_op_kind kind)
+{
+    return (enum sc_kind_family)FAMILY_OF[kind];
+}
+
+const char *sc_kind_family_name(enum sc_kind_family family)
+{
+    return FAMILY_NAMES[family];
+}
