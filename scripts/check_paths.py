@@ -55,16 +55,27 @@ def patterns():
         if folder.count("/") > 1 or folder == "/root":
             folders.add(folder.strip("/"))
     for folder in sorted(folders):
-        found.append((re.compile(r"(?<![\w./$})-])/" + re.escape(folder) + r"(?=[/.])"),
+        found.append((re.compile(r"(?:(?<![\w./$})-])|(?<=-[A-Z]))/" + re.escape(folder) + r"(?=[/.])"),
                       "a path of this machine"))
     for host in sorted(hosts()):
         found.append((re.compile(r"(?<![\w.-])" + re.escape(host)), "a package host"))
     return found
 
 
+def self_test(rules):
+    """A rule that finds nothing would pass any tree."""
+    wrong = ["see /" + "work/notes", 'open("/' + 'root/.profile")', "-I/" + "tmp/bash_jobs.0/a"]
+    right = ["exec/work/x", "the work/life split", "$HOME/root/x", "tests/" + "root.c"]
+
+    def found(line):
+        return any(pattern.search(line) for pattern, _ in rules)
+    return ([f"not noticed: {line}" for line in wrong if not found(line)] +
+            [f"wrongly refused: {line}" for line in right if found(line)])
+
+
 def main():
-    faults = []
     rules = patterns()
+    faults = self_test(rules)
     for name in files():
         path = os.path.join(ROOT, name)
         if os.path.islink(path) or not os.path.isfile(path):
