@@ -177,6 +177,7 @@ union sc_parameters {
             uint8_t schedule;
             double learning_rate, minimum_learning_rate, beta1, beta2;
             int64_t warmup_steps, decay_steps;
+            uint64_t seed; /* written to the state */
         } advance;
     } scalar;
     struct {
@@ -277,7 +278,8 @@ struct sc_tensor {
     float deviation; /* SC_INIT_NORMAL */
 };
 
-/* Rows of a tensor that a rank holds, and where they lie in its parameter. */
+/* Rows of a tensor that a rank holds, and where they lie in its parameter. Rows that lie behind the
+ * tensor's end (a padded vocabulary) are padding: zero, and not in any file. */
 struct sc_block {
     uint32_t tensor;
     int64_t local_row; /* first row in the parameter's value */
