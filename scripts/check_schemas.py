@@ -33,6 +33,20 @@ RESULT = {
     "breakdown_s": {"gemm": 0.3}, "warnings": [], "exact": True,
     "memory": {"device": {"peak_bytes": 1, "used_bytes": 2}, "host": {"peak_bytes": 0}},
 }
+HARDWARE = {
+    "schema": "stepcast.hw/1", "name": "h", "node": {"devices": 2},
+    "device": {"multiprocessors": 132, "memory_bandwidth_gb_per_s": 3350,
+               "peak_tflop_per_s": {"bf16": 989}, "source": "data sheet"},
+    "places": {"device": {"capacity_bytes": 1e9, "per": "device", "source": {"per": "known"}}},
+    "links": {"nvlink": {"level": 1, "bandwidth_gb_per_s": 370, "latency_us": 3.4}},
+    "collectives": {"levels": {"nvlink": {
+        "all_reduce": {"latency_us": 25, "bus_bandwidth_gb_per_s": 476},
+        "other": {"latency_us": 32, "bus_bandwidth_gb_per_s": 360}}}},
+    "compute": {"gemm": {"peak_share": {"bf16": 0.66}, "fixed_us": 4},
+                "memory_bound": {"bandwidth_share": 0.85, "fixed_us": 3},
+                "adam": {"bandwidth_share": 0.85}},
+    "issue": {"kernel_us": 4, "collective_us": 6.5, "copy_us": 4},
+}
 # A good document and changes (path, value; None removes) that must each be refused.
 WRONG = {
     "stepcast.plan/1": ("plans/shipped/gpt3-13b_1xdgx-h100_tp8_domino2.json", [
@@ -40,6 +54,12 @@ WRONG = {
         ("batch.micro_batch", 1.5), ("mesh.order", ["data", "data", "tensor", "pipeline"]),
         ("offload.optimizer.place", "host"), ("domino.schedule", "none"), ("name", "a/b"),
         ("hardware.profile", None)]),
+    "stepcast.model/1": ("model/shipped/tiny-gpt.json", [
+        ("layers", 0), ("family", "bert"), ("layer", 2), ("tied_head", None)]),
+    "stepcast.hw/1": (HARDWARE, [
+        ("links.nvlink.bandwidth_gb_per_s", None), ("links.nvlink.bandwith_gb_per_s", 1),
+        ("device.peak_tflop_per_s.fp5", 1), ("places.device.source", 3), ("node.devices", 0),
+        ("collectives.levels.nvlink.other", None), ("compute.adam.bandwidth_share", 3)]),
     "stepcast.trace/1": (TRACE, [
         ("program", "sha256:12"), ("kind", "guessed"), ("rows", [["all", 8]]),
         ("rows", [TRACE["rows"][0] + [1]]), ("anchor", None), ("extra", 1), ("columns", [])]),
