@@ -65,14 +65,14 @@ struct sc_hw_place_info {
 
 struct sc_hw_link {
     char name[SC_HW_NAME_SIZE];
-    int level; /* 1: between devices of a node, 2: between nodes; 0: carries no collectives */
+    int64_t level; /* 1: between devices of a node, 2: between nodes; 0: carries no collectives */
     char transport[SC_HW_NAME_SIZE]; /* "" : any */
     enum sc_hw_per per;
     int64_t count;        /* instances in a node */
     double bandwidth;     /* one instance, one direction */
     double raw_bandwidth; /* reports only; 0: not stated */
     double latency_s;
-    bool to_host; /* copies between device and host go over it (neutral: the link named "pcie") */
+    bool to_host;          /* copies between device and host go over it; neutral: "pcie" does */
     double pageable_share; /* of its bandwidth, when the host side is not pinned */
 };
 
@@ -123,14 +123,18 @@ struct sc_hardware {
     struct {
         char name[SC_NAME_SIZE];
         enum sc_hw_device_kind kind;
-        double multiprocessors;     /* units that collectives may hold; on cores: cores of a rank */
-        double peak[SC_PEAK_COUNT]; /* FLOP/s (on cores after dividing: of a rank) */
-        double memory_bandwidth;    /* of one instance of place `device` */
-        double core_memory_bandwidth; /* cores only: what one core can draw; 0: no such limit */
-        double memory_draw;           /* what one device can draw alone; set on load */
-        int64_t
-            parallel_efficiency_count; /* cores only: entry c - 1 is the efficiency of c cores */
-        double parallel_efficiency[SC_HW_CORES_MAX];
+        /* As the profile states them; on cores: of one core. */
+        double stated_peak[SC_PEAK_COUNT];
+        double memory_bandwidth;      /* of one instance of place `device` */
+        double core_memory_bandwidth; /* cores: what one core can draw; 0: no such limit */
+        int parallel_efficiency_count;
+        double parallel_efficiency[SC_HW_CORES_MAX]; /* cores: entry c - 1 holds for c cores */
+        /* Of one device (on cores: of one rank), derived by sc_hardware_divide. On accelerators
+         * multiprocessors is the profile's. */
+        double multiprocessors;     /* units that collectives may hold; on cores: cores */
+        double peak[SC_PEAK_COUNT]; /* FLOP/s; 0: not stated */
+        double memory_draw;         /* bytes a second that the device reaches alone */
+        double units_speed;         /* of one core: cores x their parallel efficiency; else 1 */
     } device;
     struct sc_hw_place_info places[SC_HW_PLACE_COUNT];
     struct {
@@ -181,10 +185,18 @@ cJSON *sc_hardware_to_json(const struct sc_hardware *hardware);
  * only checks that a node has that many devices. */
 enum sc_status sc_hardware_divide(struct sc_hardware *hardware, int64_t ranks,
                                   struct sc_error *err);
+/* Bytes of a place that one device (rank) may use: a node's capacity is divided among its devices.
+ * 0 when the profile does not have the place. */
+double sc_hardware_capacity(const struct sc_hardware *hardware, enum sc_hw_place place);
 /* Chooses the links of a transport ("threads", "mpi"); fails with the names that the profile has.
  */
 enum sc_status sc_hardware_use_transport(struct sc_hardware *hardware, const char *transport,
                                          struct sc_error *err);
+
+/* Calls `each` with every shipped profile, sorted by name (`stepcast list`). */
+typedef enum sc_status (*sc_hardware_fn)(void *context, const char *name,
+                                         const struct sc_hardware *hardware, struct sc_error *err);
+enum sc_status sc_hardware_list(sc_hardware_fn each, void *context, struct sc_error *err);
 
 /* The rate of arithmetic of a dtype. */
 enum sc_hw_peak sc_hardware_peak_of(enum sc_dtype dtype);
