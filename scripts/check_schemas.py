@@ -122,11 +122,23 @@ def check_shipped(validators):
     return complaints, count
 
 
+def check_names():
+    """The model and profile that a shipped plan names are shipped too."""
+    complaints = []
+    for path in sorted(glob.glob(os.path.join(ROOT, "plans/shipped/*.json"))):
+        plan = load(path)
+        for folder, name in (("model/shipped", plan["model"]),
+                             ("hw_profiles", plan["hardware"]["profile"])):
+            if not os.path.exists(os.path.join(ROOT, folder, f"{name}.json")):
+                complaints.append(f"{os.path.relpath(path, ROOT)}: {folder}/{name}.json is missing")
+    return complaints
+
+
 def main():
     validators = schemas()
     complaints = try_wrong(validators)
     shipped, count = check_shipped(validators)
-    complaints += shipped
+    complaints += shipped + check_names()
     print("\n".join(complaints) if complaints else f"{count} files obey {len(validators)} schemas")
     return 1 if complaints else 0
 

@@ -146,7 +146,7 @@ void sc_random_plan(uint64_t seed, int max_ranks, struct sc_plan *out)
     uint64_t state = seed;
     sc_plan_neutral(out);
     snprintf(out->name, sizeof(out->name), "random_%" PRIu64, seed);
-    snprintf(out->hardware.profile, sizeof(out->hardware.profile), "host-2core");
+    snprintf(out->hardware.profile, sizeof(out->hardware.profile), "two-cores");
     draw_mesh(&state, max_ranks, out);
     draw_batch(&state, out);
     draw_model(&state, out);
