@@ -146,6 +146,7 @@ static void put_scalar(struct writer *writer, const union sc_parameters *p)
     put_double(writer, p->scalar.advance.beta2);
     put(writer, (uint64_t)p->scalar.advance.warmup_steps);
     put(writer, (uint64_t)p->scalar.advance.decay_steps);
+    put(writer, p->scalar.advance.seed);
 }
 
 static void put_rope(struct writer *writer, const union sc_parameters *p)
