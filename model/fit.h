@@ -1,7 +1,7 @@
 /*
- * From timings to constants: least squares on relative residuals, with outliers damped, and the
- * statistics that stand beside every calibrated number. With GSL the robust line can be checked
- * against gsl_fit; without it the same numbers come from plain C.
+ * From timings to constants: least squares on relative residuals with outliers damped (iteratively
+ * reweighted, Huber 1964), and the statistics that stand beside every calibrated number. Plain C;
+ * where GSL is built in, a test holds the straight line against gsl_fit_wlinear.
  */
 #ifndef STEPCAST_MODEL_FIT_H
 #define STEPCAST_MODEL_FIT_H
