@@ -80,7 +80,8 @@ static uint32_t add_tensor(struct sc_lowering *l, const char *pattern, int layer
         program->failed = SC_NO_MEMORY;
         return 0;
     }
-    tensor->name = program->names.items[sc_intern(program, name)];
+    uint32_t interned = sc_intern(program, name);
+    tensor->name = program->names.items[interned];
     tensor->rows = rows;
     tensor->cols = cols;
     return (uint32_t)(program->tensors.count - 1);
