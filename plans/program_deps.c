@@ -25,7 +25,7 @@
 #include "plans/program.h"
 #include "plans/program_ranges.h"
 
-enum { MAX_STEPS = 3, MAX_STREAMS = 64 };
+enum { MAX_STEPS = 3, MAX_STREAMS = 64, CONFLICT_STEPS = 3 };
 
 /* Last accesses of one version of a range. Ops are numbered from 1 over the unrolled steps. */
 struct touched {
@@ -346,13 +346,12 @@ uint64_t sc_program_conflicts(const struct sc_program *program, const struct sc_
 {
     uint64_t pairs = 0;
     const struct sc_list *list = &class->step;
-    for (uint32_t distance = 0; distance <= 3; ++distance) {
-        for (uint32_t i = 0; i < list->ops.count; ++i) {
-            uint32_t end = distance == 0 ? i : (uint32_t)list->ops.count;
-            for (uint32_t j = 0; j < end; ++j) {
-                pairs += ops_conflict(program, class, &list->ops.items[i], 4, &list->ops.items[j],
-                                      4 - distance);
-            }
+    uint32_t ops = (uint32_t)list->ops.count;
+    for (uint32_t i = 0; i < ops; ++i) {
+        for (uint32_t back = 1; back <= CONFLICT_STEPS * ops; ++back) {
+            uint32_t at = (CONFLICT_STEPS + 1) * ops + i - back, step = at / ops;
+            pairs += ops_conflict(program, class, &list->ops.items[i], CONFLICT_STEPS + 1,
+                                  &list->ops.items[at % ops], step);
         }
     }
     return pairs;
