@@ -407,8 +407,8 @@ int64_t sc_program_parameters(const struct sc_program *program);
  * (program_deps.c). Idempotent: earlier waits are dropped. */
 enum sc_status sc_program_derive_waits(struct sc_program *program, struct sc_error *err);
 
-/* Number of conflicting pairs (an op of this step, an op of this or of the three steps before),
- * before reduction: for the worked example and reports; quadratic. */
+/* Number of conflicting pairs (an op of this step, an op before it by no more than three whole
+ * steps in issue order), before reduction: for the worked example and reports; quadratic. */
 uint64_t sc_program_conflicts(const struct sc_program *program, const struct sc_class *class);
 
 /* Checks every rule, independently of the passes above. On failure SC_BUG and one line that begins
