@@ -26,7 +26,8 @@ struct sc_data;
  * header says, or holds bytes and vocab_size is below 256. The caller closes *out. */
 enum sc_status sc_data_open(const char *file, int64_t vocab_size, uint64_t seed,
                             struct sc_data **out, struct sc_error *err);
-/* Token i of sequence s in a step is a hash of (seed, step, s, i) modulo the vocabulary. */
+/* Token i of sequence s in a step is word i % 4 of philox(seed ^ (i / 4) 2^32, s, 0xDA7A0002, step)
+ * modulo the vocabulary. */
 enum sc_status sc_data_synthetic(int64_t vocab_size, uint64_t seed, struct sc_data **out,
                                  struct sc_error *err);
 /* Accepts NULL; sets *data NULL. */
@@ -51,8 +52,8 @@ enum sc_status sc_data_next(void *data, int64_t step, int64_t sequence, int64_t 
                             int64_t length, int32_t *tokens, int32_t *targets,
                             struct sc_error *err);
 
-/* How many windows of length + 1 tokens, side by side, the held-out part has; 0 when it is too
- * short and for synthetic tokens. */
+/* How many windows of `length` tokens, side by side, the held-out part has (the last one's last
+ * target included); 0 when it is too short and for synthetic tokens. */
 int64_t sc_data_evaluation_windows(const struct sc_data *data, int64_t length);
 /* Window `window` of them. */
 enum sc_status sc_data_evaluation(const struct sc_data *data, int64_t window, int64_t length,

@@ -28,7 +28,7 @@ struct sc_stored_tensor {
     int dimensions; /* 1: [rows], cols = 1; others than 1 and 2 are refused when read */
 };
 
-/* Maps the file and checks its header: every range inside the file, sizes equal to the shapes', no
+/* Opens the file and checks its header: every range inside the file, sizes equal to the shapes', no
  * two ranges overlapping, no hole. Else SC_BAD_INPUT with one line. Read-only afterwards: any
  * number of threads may read. */
 enum sc_status sc_safetensors_open(const char *file, struct sc_safetensors **out,
