@@ -9,7 +9,7 @@
 #include "model/shipped.h"
 
 #define SCHEMA "stepcast.model/1"
-#define FILE_SIZE_PATH 512
+#define PLACE_SIZE 512
 /* Above this an int64 could overflow somewhere: 2^62 bytes at 16 bytes a parameter. */
 #define MOST_PARAMETERS ((int64_t)1 << 58)
 
@@ -81,7 +81,7 @@ struct place {
 static enum sc_status fail(const struct place *at, const char *key, int64_t found,
                            const char *expected, struct sc_error *err)
 {
-    char path[FILE_SIZE_PATH], value[32];
+    char path[PLACE_SIZE], value[32];
     snprintf(path, sizeof(path), "%s%s%s", at->path, at->path[0] != '\0' ? "." : "", key);
     snprintf(value, sizeof(value), "%lld", (long long)found);
     return sc_fail_input(err, at->file, path, value, expected);
@@ -166,17 +166,18 @@ static const struct sc_model neutral = {
 };
 
 /* Width of a head where the file does not say: only where it is a whole number. */
-static enum sc_status derive_head_size(const struct sc_json *at, struct sc_model *model,
+static enum sc_status derive_head_size(struct sc_model *model, const struct place *at,
                                        struct sc_error *err)
 {
     if (model->head_size != 0) {
         return SC_OK;
     }
     if (model->hidden_size % model->attention_heads != 0) {
-        return sc_json_fail(at, err,
-                            "head_size, because attention_heads (%lld) does not divide hidden_size "
-                            "(%lld)",
-                            (long long)model->attention_heads, (long long)model->hidden_size);
+        char expected[96];
+        snprintf(expected, sizeof(expected),
+                 "a divisor of hidden_size (%lld) where no head size is given",
+                 (long long)model->hidden_size);
+        return fail(at, "attention_heads", model->attention_heads, expected, err);
     }
     model->head_size = model->hidden_size / model->attention_heads;
     return SC_OK;
@@ -185,13 +186,13 @@ static enum sc_status derive_head_size(const struct sc_json *at, struct sc_model
 enum sc_status sc_model_finish(const struct sc_json *at, struct sc_model *model,
                                struct sc_error *err)
 {
-    char path[FILE_SIZE_PATH / 2];
+    char path[PLACE_SIZE / 2];
+    sc_json_path(at, path, sizeof(path));
+    const struct place place = {at->file, path};
     if (model->key_value_heads == 0) {
         model->key_value_heads = model->attention_heads;
     }
-    SC_TRY(derive_head_size(at, model, err));
-    sc_json_path(at, path, sizeof(path));
-    const struct place place = {at->file, path};
+    SC_TRY(derive_head_size(model, &place, err));
     return check_at(model, &place, err);
 }
 

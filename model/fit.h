@@ -1,7 +1,6 @@
 /*
  * From timings to constants: least squares on relative residuals with outliers damped (iteratively
- * reweighted, Huber 1964), and the statistics that stand beside every calibrated number. Plain C;
- * where GSL is built in, a test holds the straight line against gsl_fit_wlinear.
+ * reweighted, Huber 1964), and the statistics that stand beside every calibrated number.
  */
 #ifndef STEPCAST_MODEL_FIT_H
 #define STEPCAST_MODEL_FIT_H

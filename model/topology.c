@@ -24,19 +24,60 @@ int sc_topology_instance(const struct sc_hardware *hardware, enum sc_hw_layout r
                                      : 0;
 }
 
-/* Members of the group on the node of its member `index`; *first: no earlier member is there. */
-static int64_t count_on_node(const struct sc_hardware *hardware, const int64_t *ranks,
-                             int64_t count, int64_t index, bool *first)
+/* Nodes that the group touches and the fewest members on one of them. Ascending ranks (the usual
+ * case) stand in runs of one node. */
+struct spread {
+    int64_t nodes, thinnest;
+};
+
+static bool ascending(const int64_t *ranks, int64_t count)
 {
-    int64_t node = sc_topology_node(hardware, ranks[index]);
-    int64_t members = 0;
-    *first = true;
-    for (int64_t i = 0; i < count; i++) {
-        bool here = sc_topology_node(hardware, ranks[i]) == node;
-        members += here;
-        *first = *first && !(here && i < index);
+    for (int64_t i = 1; i < count; i++) {
+        if (ranks[i] < ranks[i - 1]) {
+            return false;
+        }
     }
-    return members;
+    return true;
+}
+
+static void add_node(struct spread *spread, int64_t members)
+{
+    spread->nodes++;
+    spread->thinnest = members < spread->thinnest ? members : spread->thinnest;
+}
+
+static struct spread spread_ascending(const struct sc_hardware *hardware, const int64_t *ranks,
+                                      int64_t count)
+{
+    struct spread out = {0, count};
+    int64_t first = 0;
+    for (int64_t i = 1; i <= count; i++) {
+        if (i == count ||
+            sc_topology_node(hardware, ranks[i]) != sc_topology_node(hardware, ranks[first])) {
+            add_node(&out, i - first);
+            first = i;
+        }
+    }
+    return out;
+}
+
+static struct spread spread_any(const struct sc_hardware *hardware, const int64_t *ranks,
+                                int64_t count)
+{
+    struct spread out = {0, count};
+    for (int64_t i = 0; i < count; i++) {
+        int64_t node = sc_topology_node(hardware, ranks[i]), members = 0;
+        bool first = true;
+        for (int64_t j = 0; j < count; j++) {
+            bool here = sc_topology_node(hardware, ranks[j]) == node;
+            members += here;
+            first = first && !(here && j < i);
+        }
+        if (first) {
+            add_node(&out, members);
+        }
+    }
+    return out;
 }
 
 static bool usable(const struct sc_hardware *hardware, const struct sc_hw_level *level)
@@ -65,14 +106,9 @@ static int find_level(const struct sc_hardware *hardware, int64_t nodes)
 enum sc_status sc_topology_group(const struct sc_hardware *hardware, const int64_t *ranks,
                                  int64_t count, struct sc_group_place *out, struct sc_error *err)
 {
-    struct sc_group_place place = {
-        .members = count, .members_per_node = count, .level = -1, .share = 1.0};
-    for (int64_t i = 0; i < count; i++) {
-        bool first = false;
-        int64_t here = count_on_node(hardware, ranks, count, i, &first);
-        place.nodes += first;
-        place.members_per_node = here < place.members_per_node ? here : place.members_per_node;
-    }
+    struct spread spread = ascending(ranks, count) ? spread_ascending(hardware, ranks, count)
+                                                   : spread_any(hardware, ranks, count);
+    struct sc_group_place place = {count, spread.nodes, spread.thinnest, -1, 1.0};
     if (count > 1) {
         place.level = find_level(hardware, place.nodes);
         if (place.level < 0) {

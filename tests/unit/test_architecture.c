@@ -173,6 +173,8 @@ static void import_refusals(void **state)
     refuse(LLAMA ",\"hidden_act\":\"gelu\"}", "hidden_act", "silu");
     refuse(LLAMA ",\"num_key_value_heads\":3}", "key_value_heads",
            "divisor of attention_heads (16)");
+    refuse("{\"model_type\":\"gpt2\",\"n_embd\":64,\"n_layer\":1,\"n_head\":6,\"vocab_size\":9}",
+           "attention_heads: found 6", "hidden_size (64)");
     refuse(LLAMA ",\"partial_rotary_factor\":0.5}", "partial_rotary_factor", "not lowered");
     refuse("{\"model_type\":\"llama\",\"hidden_size\":8}", "num_hidden_layers", "nothing");
     refuse("{\"model_type\":\"opt\",\"hidden_size\":8,\"num_hidden_layers\":1,\"vocab_size\":9,"
@@ -229,16 +231,20 @@ static void own_format_refusals(void **state)
     refuse("{\"schema\":\"stepcast.model/2\"}", "schema", "stepcast.model/1");
 }
 
-/* 10^5 layers of hidden 2^24 and ffn 2^26 would have 2^67 parameters. */
+#define LARGE(layers)                                                                              \
+    "{\"schema\":\"stepcast.model/1\",\"family\":\"gpt2\",\"layers\":" layers                      \
+    ",\"hidden_size\":16777216,\"attention_heads\":4,\"ffn_hidden_size\":67108864,"                \
+    "\"vocab_size\":100,\"max_positions\":8,\"norm\":\"layer_norm\",\"position\":\"learned\","     \
+    "\"activation\":\"relu\",\"biases\":true,\"tied_head\":true,\"head_size\":2}"
+
+/* A layer of hidden 2^24 and ffn 2^26 counts 3 x 2^50 at most: 100,000 of them overflow an int64,
+ * 1,000 of them are 2^61.5, 64 of them 2^57.6. */
 static void sizes_beyond_int64_are_refused(void **state)
 {
     (void)state;
-    refuse(
-        "{\"schema\":\"stepcast.model/1\",\"family\":\"gpt2\",\"layers\":100000,"
-        "\"hidden_size\":16777216,\"attention_heads\":4,\"ffn_hidden_size\":67108864,"
-        "\"vocab_size\":100,\"max_positions\":8,\"norm\":\"layer_norm\",\"position\":\"learned\","
-        "\"activation\":\"relu\",\"biases\":true,\"tied_head\":true,\"head_size\":2}",
-        "layers", "2^58");
+    refuse(LARGE("100000"), "layers", "2^58");
+    refuse(LARGE("1000"), "layers", "2^58");
+    assert_int_equal(import(LARGE("64")).layers, 64);
 }
 
 static void shapes_made_by_hand_are_checked(void **state)
