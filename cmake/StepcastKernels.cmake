@@ -60,5 +60,6 @@ function(stepcast_add_kernels library)
   if(STEPCAST_HAVE_LIBMVEC)
     target_link_libraries(${library} PUBLIC mvec)
   endif()
-  target_link_libraries(${library} PUBLIC m)
+  # The matrix-product libraries are loaded by name when first used (exec/host/blas.h).
+  target_link_libraries(${library} PUBLIC m ${CMAKE_DL_LIBS})
 endfunction()

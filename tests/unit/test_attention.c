@@ -1,4 +1,5 @@
 /* Fused attention against the definition in double, and its backward against differences. */
+/* ctest: labels=threads */
 #include "tests/support/numeric.h"
 
 #include "exec/host/attention.h"

@@ -1,4 +1,5 @@
 /* Matrix products of every library that this machine has, against a plain sum in double. */
+/* ctest: labels=threads */
 #include "tests/support/numeric.h"
 
 #include "exec/host/blas.h"

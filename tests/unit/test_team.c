@@ -1,4 +1,5 @@
 /* The worker team: every part runs once, order of effects, splits, reuse, refusals. */
+/* ctest: labels=threads */
 #include "tests/support/numeric.h"
 
 #include <stdatomic.h>
