@@ -42,18 +42,21 @@ struct sc_op_times {
     double transfer_us; /* collectives: when the last member had arrived; others NAN */
     double end_us;
     const char *bound;
-    /* Time for which the stream of the last operation stood still in front of one of its own
-     * operations because of this one (exposed_us; of an operation on that stream itself: the
-     * time that nothing explains but its issue, issue_wait_us). */
-    double exposed_us, issue_wait_us;
+    /* Time for which the class's main stream stood still because of this operation: because it had
+     * to end first, or (of one on the main stream) because units were held. */
+    double exposed_us;
+    double issue_wait_us; /* likewise, because it was not issued yet */
 };
 
 struct sc_play_class {
     const struct sc_op_times *times; /* [ops] of the last step */
     size_t ops;
     uint32_t anchor; /* the stream of the last operation in issue order */
-    double end_us;   /* of that operation */
-    double busy_us;  /* operations on the anchor stream, in the last step */
+    /* The device's stream that computes most: where the time of a step goes is told by what it does
+     * and what it waits for. */
+    uint32_t main;
+    double busy_us; /* operations on the main stream, in the last step */
+    double span_us; /* from its last end in the step before to its last end in the last step */
 };
 
 struct sc_play {

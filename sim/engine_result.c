@@ -1,5 +1,5 @@
-/* Reads what a play left behind: period, times of the last step, who kept the anchor stream
- * waiting, how much of each resource was used. */
+/* Reads what a play left behind: period, times of the last step, who kept the main stream waiting,
+ * how much of each resource was used. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +77,7 @@ static struct instance latest_cause(const struct engine *engine, uint32_t c, uin
     return latest;
 }
 
-/* Books the time from `from` to the start of an operation of the anchor stream on those that kept
+/* Books the time from `from` to the start of an operation of the main stream on those that kept
  * it waiting, going back from cause to cause. */
 static void book_gap(const struct engine *engine, uint32_t c, uint32_t op, uint32_t step,
                      double from, const uint32_t *position, struct sc_op_times *times)
@@ -106,15 +106,54 @@ static void book_gap(const struct engine *engine, uint32_t c, uint32_t op, uint3
     }
 }
 
-static void read_anchor(const struct engine *engine, uint32_t c, uint32_t step,
-                        const uint32_t *position, struct sc_op_times *times,
-                        struct sc_play_class *out)
+/* Work of a stream that is no collective, in the last step. */
+static double own_work(const struct engine *engine, const struct slot *slot, uint32_t step)
+{
+    const struct sc_op *ops = engine->program->classes.items[slot->class_index].step.ops.items;
+    uint32_t first = engine->classes[slot->class_index].first;
+    double sum = 0;
+    for (uint32_t i = 0; i < slot->count; i++) {
+        const struct row *row = sc_engine_row(engine, first + slot->order[i], step);
+        if (ops[slot->order[i]].group < 0)
+            sum += row->end - row->start;
+    }
+    return sum;
+}
+
+static bool on_device(const struct engine *engine, const struct slot *slot)
+{
+    return engine->program->streams.items[slot->stream].engine == SC_ENGINE_DEVICE;
+}
+
+static const struct slot *main_slot(const struct engine *engine, uint32_t c, uint32_t step)
 {
     const struct engine_class *class = &engine->classes[c];
-    const struct slot *slot = &engine->slots[engine->ops[class->first + class->ops - 1].slot];
-    double before = 0;
+    const struct slot *best = NULL;
+    double most = 0;
+    for (uint32_t i = 0; i < class->slots; i++) {
+        const struct slot *slot = &engine->slots[class->first_slot + i];
+        double work = own_work(engine, slot, step);
+        bool better = best == NULL || work > most;
+        if (best != NULL && on_device(engine, slot) != on_device(engine, best))
+            better = on_device(engine, slot);
+        if (better) {
+            best = slot;
+            most = work;
+        }
+    }
+    return best;
+}
+
+static void read_main(const struct engine *engine, uint32_t c, uint32_t step,
+                      const uint32_t *position, struct sc_op_times *times,
+                      struct sc_play_class *out)
+{
+    const struct engine_class *class = &engine->classes[c];
+    const struct slot *slot = main_slot(engine, c, step);
+    double first = 0;
     if (step > 0)
-        before = sc_engine_row(engine, class->first + slot->order[slot->count - 1], step - 1)->end;
+        first = sc_engine_row(engine, class->first + slot->order[slot->count - 1], step - 1)->end;
+    double before = first;
     out->busy_us = 0;
     for (uint32_t i = 0; i < slot->count; i++) {
         uint32_t op = class->first + slot->order[i];
@@ -124,10 +163,11 @@ static void read_anchor(const struct engine *engine, uint32_t c, uint32_t step,
         out->busy_us += row->end - row->start;
         before = row->end;
     }
+    out->span_us = before - first;
     out->times = times + class->first;
     out->ops = class->ops;
-    out->anchor = slot->stream;
-    out->end_us = times[class->first + class->ops - 1].end_us;
+    out->main = slot->stream;
+    out->anchor = engine->slots[engine->ops[class->first + class->ops - 1].slot].stream;
 }
 
 static enum sc_status read_classes(const struct engine *engine, struct sc_play *out,
@@ -147,7 +187,7 @@ static enum sc_status read_classes(const struct engine *engine, struct sc_play *
         if (class == NULL)
             status = sc_fail_memory(err, sizeof(*class));
         else
-            read_anchor(engine, c, engine->steps_done - 1, position, out->times, class);
+            read_main(engine, c, engine->steps_done - 1, position, out->times, class);
     }
     free(position);
     return status;
@@ -222,10 +262,30 @@ void sc_play_free(struct sc_play *play)
     memset(play, 0, sizeof(*play));
 }
 
+/* The trace's own copy of a name; bounds are few, so the copies made are looked through. */
+struct copies {
+    const char *from[64], *copy[64];
+    int count;
+};
+
+static const char *copy_name(struct sc_trace *trace, struct copies *copies, const char *name)
+{
+    for (int i = 0; i < copies->count; i++)
+        if (copies->from[i] == name)
+            return copies->copy[i];
+    const char *copy = sc_arena_strdup(&trace->arena, name);
+    if (copy != NULL && copies->count < 64) {
+        copies->from[copies->count] = name;
+        copies->copy[copies->count++] = copy;
+    }
+    return copy;
+}
+
 enum sc_status sc_play_trace(const struct sc_program *program, const struct sc_play *play,
                              struct sc_trace *trace, struct sc_error *err)
 {
     size_t row = 0;
+    struct copies copies = {.count = 0};
     for (size_t c = 0; c < play->classes.count; c++)
         row += play->classes.items[c].ops;
     if (row != trace->rows.count || program->classes.count != play->classes.count)
@@ -241,7 +301,9 @@ enum sc_status sc_play_trace(const struct sc_program *program, const struct sc_p
         out->start_us = times->start_us;
         out->transfer_us = times->transfer_us;
         out->end_us = times->end_us;
-        out->bound = times->bound;
+        out->bound = copy_name(trace, &copies, times->bound);
+        if (out->bound == NULL)
+            return sc_fail_memory(err, strlen(times->bound));
         out->p10_us = out->p90_us = (double)NAN;
     }
     trace->steps_played = play->steps;

@@ -1,7 +1,7 @@
 /*
  * What each operation of a program costs. One function, sc_price_op, gives the latency, the amounts
  * of work on resources, the units held and what bounds it alone; the engine, the bounds, search and
- * explain all read the same prices.
+ * explain all read the same prices (sim/price.c; the table of them: sim/prices.c).
  *
  * Amounts are kept relative: `work_us` is the time of the work phase alone, `share` the part of one
  * resource instance that it takes meanwhile (1: all of it).
@@ -77,14 +77,30 @@ static inline const struct sc_price *sc_price_of(const struct sc_prices *prices,
     return &prices->table.items[prices->classes.items[class_index].of_op[op]];
 }
 
-/* Price of one operation of a class's step list. Strings point into `hardware` or are constant. */
-enum sc_status sc_price_op(const struct sc_program *program, uint32_t class_index,
-                           const struct sc_op *op, const struct sc_hardware *hardware,
-                           struct sc_price *out, struct sc_error *err);
-/* Prices every operation; segments of a signature seen before are copied. `hardware` must outlive
- * the result. */
-enum sc_status sc_price_program(const struct sc_program *program,
-                                const struct sc_hardware *hardware, struct sc_prices *out,
+/* What prices depend on beside the operation: where the groups of each class sit on the machine. A
+ * group whose members sit differently from class member to class member (some inside a node, some
+ * across) is priced by the slowest. */
+struct sc_pricing;
+
+/* `program` and `hardware` must outlive it, and the hardware the prices. */
+enum sc_status sc_pricing_create(const struct sc_program *program,
+                                 const struct sc_hardware *hardware, struct sc_pricing **out,
+                                 struct sc_error *err);
+/* Accepts NULL; sets *pricing NULL. */
+void sc_pricing_destroy(struct sc_pricing **pricing);
+/* Most nodes that a group of the class touches (1: inside a node); *uneven: its groups differ. */
+int64_t sc_pricing_nodes(const struct sc_pricing *pricing, uint32_t class_index, uint32_t group,
+                         bool *uneven);
+
+/* Share of a kind's arithmetic that belongs to the model: the rest is computed again or masked. */
+double sc_price_model_share(enum sc_op_kind kind);
+
+/* The price of one operation of a class's step list. */
+enum sc_status sc_price_op(const struct sc_pricing *pricing, uint32_t class_index,
+                           const struct sc_op *op, struct sc_price *out, struct sc_error *err);
+/* Prices every operation; segments with a signature seen before are copied, equal prices stand in
+ * the table once. */
+enum sc_status sc_price_program(const struct sc_pricing *pricing, struct sc_prices *out,
                                 struct sc_error *err);
 
 #endif
