@@ -62,4 +62,7 @@ function(stepcast_add_kernels library)
   endif()
   # The matrix-product libraries are loaded by name when first used (exec/host/blas.h).
   target_link_libraries(${library} PUBLIC m ${CMAKE_DL_LIBS})
+  # Speed of the numerical layer, by hand: make bench_kernels.
+  add_executable(bench_kernels EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/bench/bench_kernels.c)
+  target_link_libraries(bench_kernels PRIVATE ${library})
 endfunction()

@@ -8,7 +8,8 @@
  * where that is not set and the processor has AVX-512, SkylakeX is chosen, since releases that do
  *             not know a processor fall back to Haswell.
  *   plain     a C loop, always there
- * The environment variable STEPCAST_GEMM names one of them instead.
+ * The environment variable STEPCAST_GEMM names one of them instead; a name that this machine does
+ * not have is passed over (the trace says which library ran).
  */
 #ifndef STEPCAST_EXEC_HOST_BLAS_H
 #define STEPCAST_EXEC_HOST_BLAS_H

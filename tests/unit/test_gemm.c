@@ -2,13 +2,15 @@
 /* ctest: labels=threads */
 #include "tests/support/numeric.h"
 
+#include <pthread.h>
+
 #include "exec/host/blas.h"
 #include "exec/host/gemm.h"
 
 /* A product with its operands; strides are wider than the rows where `pad` is not 0. */
 struct problem {
     struct sc_gemm g;
-    float *a, *b, *c, *before, *want;
+    float *a, *b, *c, *want;
     int64_t a_count, b_count, c_count;
 };
 
@@ -29,7 +31,6 @@ static struct problem make(int64_t m, int64_t n, int64_t k, int transposes, int6
     p.g.a = p.a = random_floats(p.a_count, 1);
     p.g.b = p.b = random_floats(p.b_count, 2);
     p.g.c = p.c = random_floats(p.c_count, 3);
-    p.before = copy_floats(p.c, p.c_count);
     p.want = copy_floats(p.c, p.c_count);
     return p;
 }
@@ -39,7 +40,6 @@ static void release(struct problem *p)
     free(p->a);
     free(p->b);
     free(p->c);
-    free(p->before);
     free(p->want);
 }
 
@@ -285,6 +285,55 @@ static void products_with_one_result_are_summed(void **state)
     free(b);
 }
 
+/* A rank: a thread with a team of its own, multiplying while the others do. */
+static void *rank_main(void *arg)
+{
+    struct sc_error err = SC_ERROR_INIT;
+    struct sc_team *team = NULL;
+    int *wrong = arg;
+    *wrong = sc_team_create(2, NULL, &team, &err) != SC_OK;
+    for (int i = 0; i < 8 && !*wrong; i++) {
+        float a[64 * 96], b[96 * 50], c[64 * 50];
+        for (int j = 0; j < 64 * 96; j++)
+            a[j] = (float)((j * 7 + i) % 5); /* small whole numbers: exact sums */
+        for (int j = 0; j < 96 * 50; j++)
+            b[j] = (float)((j * 3 + i) % 7);
+        struct sc_gemm g = {.m = 64,
+                            .n = 50,
+                            .k = 96,
+                            .lda = 96,
+                            .ldb = 50,
+                            .ldc = 50,
+                            .alpha = 1.0f,
+                            .a = a,
+                            .b = b,
+                            .c = c};
+        sc_gemm_run(team, &g);
+        for (int j = 0; j < 64 * 50; j++) {
+            float want = 0.0f;
+            for (int l = 0; l < 96; l++)
+                want += a[j / 50 * 96 + l] * b[l * 50 + j % 50];
+            *wrong += c[j] != want;
+        }
+    }
+    sc_team_destroy(&team);
+    return NULL;
+}
+
+static void ranks_multiply_at_the_same_time(void **state)
+{
+    (void)state;
+    enum { RANKS = 4 };
+    pthread_t rank[RANKS];
+    int wrong[RANKS];
+    for (int r = 0; r < RANKS; r++)
+        assert_int_equal(pthread_create(&rank[r], NULL, rank_main, &wrong[r]), 0);
+    for (int r = 0; r < RANKS; r++) {
+        pthread_join(rank[r], NULL);
+        assert_int_equal(wrong[r], 0);
+    }
+}
+
 static void library_has_a_name(void **state)
 {
     (void)state;
@@ -302,6 +351,7 @@ int main(void)
         cmocka_unit_test(empty_sizes_do_nothing_or_clear),
         cmocka_unit_test(batches_follow_their_strides),
         cmocka_unit_test(products_with_one_result_are_summed),
+        cmocka_unit_test(ranks_multiply_at_the_same_time),
         cmocka_unit_test(library_has_a_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
