@@ -20,8 +20,8 @@ typedef void sc_team_fn(void *arg, int part, int parts);
 
 /*
  * Starts threads - 1 threads. cores, if not NULL, names a core for each of the `threads` members
- * (cores[0] pins the caller, who stays there; an entry < 0 leaves that member alone); a core that cannot be had is
- * SC_MACHINE. The team is destroyed with sc_team_destroy.
+ * (cores[0] pins the caller, who stays there; an entry < 0 leaves that member alone); a core that
+ * cannot be had is SC_MACHINE. The team is destroyed with sc_team_destroy.
  */
 enum sc_status sc_team_create(int threads, const int *cores, struct sc_team **team,
                               struct sc_error *err);
