@@ -180,9 +180,9 @@ static void dump_list(const struct sc_program *program, const struct sc_class *c
     for (size_t i = 0; i < list->ops.count; ++i) {
         const struct sc_op *op = &list->ops.items[i];
         fill_row(program, class, list, op, row);
-        fprintf(out, "%5zu %-12s %-32s %-48s %-26s %-18s %-20s %s\n", i,
+        fprintf(out, "%5zu %-12s %-32s %-48s %-26s %-18s %-*s%s\n", i,
                 program->streams.items[op->stream].name, row->kind, row->label, row->in, row->out,
-                row->inout, row->waits);
+                row->waits[0] != '\0' ? 21 : 0, row->inout, row->waits);
     }
 }
 
