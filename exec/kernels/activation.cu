@@ -89,13 +89,13 @@ INLINE void swiglu_backward_row(const elem *x, const elem *dy, elem *dx, int64_t
 KERNEL(activation_forward, sc_activation_args)
 {
     switch (a.kind) {
-    case SC_GELU_TANH:
+    case SC_KERNEL_GELU_TANH:
         FORWARD(gelu_tanh)
         break;
-    case SC_GELU_ERF:
+    case SC_KERNEL_GELU_ERF:
         FORWARD(gelu_erf)
         break;
-    case SC_RELU:
+    case SC_KERNEL_RELU:
         FORWARD(relu)
         break;
     default:
@@ -109,13 +109,13 @@ KERNEL(activation_forward, sc_activation_args)
 KERNEL(activation_backward, sc_activation_args)
 {
     switch (a.kind) {
-    case SC_GELU_TANH:
+    case SC_KERNEL_GELU_TANH:
         BACKWARD(gelu_tanh_slope)
         break;
-    case SC_GELU_ERF:
+    case SC_KERNEL_GELU_ERF:
         BACKWARD(gelu_erf_slope)
         break;
-    case SC_RELU:
+    case SC_KERNEL_RELU:
         BACKWARD(relu_slope)
         break;
     default:

@@ -22,9 +22,9 @@ extern "C" {
 
 /*
  * What changes from step to step and is therefore read by the kernels, not passed to them: the
- * content of the persistent value `step_state`.
+ * part of the persistent value `step_state` that kernels read.
  */
-struct sc_step_state {
+struct sc_kernel_state {
     uint32_t step;       /* step number, from 0: goes into the random counter */
     int32_t skip;        /* not 0: adamw leaves parameters and moments alone */
     float learning_rate; /* of this step */
@@ -39,14 +39,14 @@ struct sc_step_state {
  */
 struct sc_draw {
     uint64_t seed;
-    uint32_t site;                     /* which dropout or tensor: one number each */
-    float probability;                 /* of dropping, in [0, 1); 0 draws nothing */
-    const struct sc_step_state *state; /* NULL: step 0 */
+    uint32_t site;                       /* which dropout or tensor: one number each */
+    float probability;                   /* of dropping, in [0, 1); 0 draws nothing */
+    const struct sc_kernel_state *state; /* NULL: step 0 */
 };
 
 /* ---- normalisation ------------------------------------------------------------------------- */
 
-enum sc_norm_kind { SC_LAYER_NORM, SC_RMS_NORM };
+enum sc_norm_kind { SC_KERNEL_LAYER_NORM, SC_KERNEL_RMS_NORM };
 
 /*
  * norm_forward: y = (x - mean) rstd gamma + beta with rstd = 1 / sqrt(var + epsilon), var over the
@@ -92,7 +92,12 @@ static inline int64_t sc_norm_blocks(int64_t rows)
 
 /* ---- activation ---------------------------------------------------------------------------- */
 
-enum sc_activation_kind { SC_GELU_TANH, SC_GELU_ERF, SC_SWIGLU, SC_RELU };
+enum sc_activation_kind {
+    SC_KERNEL_GELU_TANH,
+    SC_KERNEL_GELU_ERF,
+    SC_KERNEL_SWIGLU,
+    SC_KERNEL_RELU
+};
 
 /*
  * activation_forward: y [rows, columns] = f(x). SwiGLU: x is [rows, 2 columns], gate then up, and
@@ -313,7 +318,7 @@ struct sc_dropout_args {
  * ------------------------------------------------------------------------------------- */
 
 /* Elements [first, first + count) of a flat buffer, and what holds for them. */
-struct sc_flat_range {
+struct sc_kernel_range {
     int64_t first, count;
     float weight; /* adamw: factor on the decay, 0 = none; norm_squares: factor on the squares */
 };
@@ -330,10 +335,10 @@ struct sc_adamw_args {
     float *parameter;
     const float *gradient;
     float *m, *v;
-    uint16_t *low_precision;            /* bf16, optional */
-    const struct sc_flat_range *ranges; /* [range_count] */
+    uint16_t *low_precision;              /* bf16, optional */
+    const struct sc_kernel_range *ranges; /* [range_count] */
     int64_t range_count;
-    const struct sc_step_state *state;
+    const struct sc_kernel_state *state;
     float beta1, beta2, epsilon, weight_decay;
 };
 
@@ -347,7 +352,7 @@ struct sc_adamw_args {
 
 struct sc_norm_squares_args {
     const float *x;
-    const struct sc_flat_range *ranges; /* ascending */
+    const struct sc_kernel_range *ranges; /* ascending */
     int64_t range_count, count;
     double *partial; /* [ceil(count / SC_SQUARES_BLOCK)] */
 };

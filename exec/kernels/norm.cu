@@ -31,7 +31,7 @@ KERNEL(norm_forward, sc_norm_args)
     {
         const elem *x = const_row_of(a.x, r, a.x_stride);
         elem *y = row_of(a.y, r, a.y_stride);
-        float mean = a.kind == SC_RMS_NORM ? 0.0f : row_mean(x, a.columns);
+        float mean = a.kind == SC_KERNEL_RMS_NORM ? 0.0f : row_mean(x, a.columns);
         float rstd = row_rstd(x, a.columns, mean, a.epsilon);
         FOR_COL(c, a.columns)
         {
@@ -63,7 +63,7 @@ INLINE void norm_backward_row(const struct sc_norm_backward_args *a, int64_t r, 
     BLOCK_SUM(sum);
     BLOCK_SUM(product);
     const float share = 1.0f / (float)a->columns;
-    const float mean_g = a->kind == SC_RMS_NORM ? 0.0f : sum * share;
+    const float mean_g = a->kind == SC_KERNEL_RMS_NORM ? 0.0f : sum * share;
     const float mean_gz = product * rstd * share;
     const bool add = a->add != 0;
     FOR_COL(c, a->columns)

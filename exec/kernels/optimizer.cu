@@ -34,7 +34,7 @@ KERNEL(adamw, sc_adamw_args)
     if (a.state->skip)
         return;
     for (int64_t q = 0; q < a.range_count; q++) {
-        const struct sc_flat_range range = a.ranges[q];
+        const struct sc_kernel_range range = a.ranges[q];
         adamw_range(&a, most(begin, range.first), least(end, range.first + range.count),
                     range.weight);
     }
@@ -47,7 +47,7 @@ KERNEL(norm_squares, sc_norm_squares_args)
         const int64_t first = b * SC_SQUARES_BLOCK, last = least(first + SC_SQUARES_BLOCK, a.count);
         double total = 0.0;
         for (int64_t q = 0; q < a.range_count; q++) {
-            const struct sc_flat_range range = a.ranges[q];
+            const struct sc_kernel_range range = a.ranges[q];
             const int64_t lo = most(first, range.first);
             const int64_t n = least(last, range.first + range.count) - lo;
             double sum = 0.0;

@@ -152,7 +152,7 @@ static void bench_rows(int64_t rows, int64_t h, int64_t f, int64_t v)
     float *logits = numbers(rows * v), *one = numbers(rows), *two = numbers(rows);
     int32_t *target = calloc((size_t)rows, sizeof *target);
     const double n = (double)(rows * h), nf = (double)(rows * f), nv = (double)(rows * v);
-    struct sc_step_state state = {.step = 1};
+    struct sc_kernel_state state = {.step = 1};
     for (int64_t r = 0; r < rows; r++)
         target[r] = (int32_t)(r * 7919 % v);
 
@@ -160,17 +160,17 @@ static void bench_rows(int64_t rows, int64_t h, int64_t f, int64_t v)
     BENCH("copy", 2 * nf, scale, &copy, rows, 1);
     struct sc_add_args add = {x, y, z, h, h, h, h, rows};
     BENCH("add", 3 * n, add, &add, rows, 1);
-    struct sc_norm_args norm = {x, y, gamma, gamma, stat, h, h, h, 1e-5f, SC_LAYER_NORM};
+    struct sc_norm_args norm = {x, y, gamma, gamma, stat, h, h, h, 1e-5f, SC_KERNEL_LAYER_NORM};
     BENCH("layer norm", 2 * n, norm_forward, &norm, rows, 1);
     struct sc_norm_backward_args nb = {y, x, gamma, stat, z, partial, rows, h, h, h, h, 1, 0};
     BENCH("layer norm backward", 4 * n, norm_backward, &nb, sc_norm_blocks(rows), 1);
-    struct sc_activation_args act = {x, y, z, z, f, f, f, f, f, SC_GELU_TANH};
+    struct sc_activation_args act = {x, y, z, z, f, f, f, f, f, SC_KERNEL_GELU_TANH};
     BENCH("gelu tanh", 2 * nf, activation_forward, &act, rows, 1);
     BENCH("gelu tanh backward", 3 * nf, activation_backward, &act, rows, 1);
-    act.kind = SC_GELU_ERF;
+    act.kind = SC_KERNEL_GELU_ERF;
     BENCH("gelu erf", 2 * nf, activation_forward, &act, rows, 1);
     BENCH("gelu erf backward", 3 * nf, activation_backward, &act, rows, 1);
-    struct sc_activation_args glu = {x, y, z, z, f / 2, f, f, f, f, SC_SWIGLU};
+    struct sc_activation_args glu = {x, y, z, z, f / 2, f, f, f, f, SC_KERNEL_SWIGLU};
     BENCH("swiglu", 1.5 * nf, activation_forward, &glu, rows, 1);
     BENCH("swiglu backward", 2.5 * nf, activation_backward, &glu, rows, 1);
     struct sc_dropout_args drop = {x, gamma, y, z, NULL, h, h, h, h, 0, {1, 2, 0.0f, &state}};
@@ -215,8 +215,8 @@ static void bench_flat(int64_t count)
 {
     float *p = numbers(count), *g = numbers(count), *m = numbers(count), *v = numbers(count);
     double *partial = calloc((size_t)(count / SC_SQUARES_BLOCK + 1), sizeof *partial);
-    struct sc_flat_range range = {0, count, 1.0f};
-    struct sc_step_state state = {1, 0, 1e-9f, 1.0f, 1.0f, 1.0f};
+    struct sc_kernel_range range = {0, count, 1.0f};
+    struct sc_kernel_state state = {1, 0, 1e-9f, 1.0f, 1.0f, 1.0f};
     for (int64_t i = 0; i < count; i++)
         v[i] *= v[i];
     struct sc_adamw_args adam = {p, g, m, v, NULL, &range, 1, &state, 0.9f, 0.999f, 1e-8f, 0.1f};

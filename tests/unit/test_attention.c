@@ -13,7 +13,7 @@ struct problem {
     struct sc_attention a;
     int64_t qkv_count, o_count, lse_count;
     float *qkv, *o, *lse, *d_o, *dqkv, *workspace;
-    struct sc_step_state state;
+    struct sc_kernel_state state;
 };
 
 enum { THREADS = 4 }; /* the largest team here */

@@ -10,7 +10,7 @@ static double norm_stats(const float *x, int kind, double *mean)
     double sum = 0.0, squares = 0.0;
     for (int c = 0; c < COLUMNS; c++)
         sum += (double)x[c];
-    *mean = kind == SC_RMS_NORM ? 0.0 : sum / COLUMNS;
+    *mean = kind == SC_KERNEL_RMS_NORM ? 0.0 : sum / COLUMNS;
     for (int c = 0; c < COLUMNS; c++)
         squares += ((double)x[c] - *mean) * ((double)x[c] - *mean);
     return 1.0 / sqrt(squares / COLUMNS + 1e-5);
@@ -21,8 +21,8 @@ static void norm_forward_body(struct kernel_run *run)
     float *x = random_floats(ROWS * STRIDE, 1), *gamma = random_floats(COLUMNS, 2);
     float *beta = random_floats(COLUMNS, 3), *y = random_floats(ROWS * STRIDE, 4);
     float *want = copy_floats(y, ROWS * STRIDE), stat[2 * ROWS];
-    for (int kind = SC_LAYER_NORM; kind <= SC_RMS_NORM; kind++) {
-        const float *shift = kind == SC_LAYER_NORM ? beta : NULL;
+    for (int kind = SC_KERNEL_LAYER_NORM; kind <= SC_KERNEL_RMS_NORM; kind++) {
+        const float *shift = kind == SC_KERNEL_LAYER_NORM ? beta : NULL;
         struct sc_norm_args a = {x, y, gamma, shift, stat, COLUMNS, STRIDE, STRIDE, 1e-5f, kind};
         RUN(run, norm_forward, a, ROWS);
         for (int r = 0; r < ROWS; r++) {
@@ -56,10 +56,10 @@ static void norm_by_hand(void **state)
     (void)state;
     const float x[] = {1, 3}, gamma[] = {2, 3}, beta[] = {10, 20};
     float y[2], stat[2];
-    struct sc_norm_args a = {x, y, gamma, beta, stat, 2, 2, 2, 0.0f, SC_LAYER_NORM};
+    struct sc_norm_args a = {x, y, gamma, beta, stat, 2, 2, 2, 0.0f, SC_KERNEL_LAYER_NORM};
     sc_kernels_select()->norm_forward(a, 0, 1);
     assert_true(y[0] == 8.0f && y[1] == 23.0f && stat[0] == 2.0f && stat[1] == 1.0f);
-    a.kind = SC_RMS_NORM; /* mean of squares 5, rstd 1 / sqrt(5) */
+    a.kind = SC_KERNEL_RMS_NORM; /* mean of squares 5, rstd 1 / sqrt(5) */
     a.beta = NULL;
     sc_kernels_select()->norm_forward(a, 0, 1);
     assert_true(fabsf(y[0] - 2.0f / sqrtf(5.0f)) < 1e-6f);
@@ -97,7 +97,7 @@ static void norm_backward_body(struct kernel_run *run)
     float *before = copy_floats(dx, ROWS * STRIDE), *y = random_floats(ROWS * STRIDE, 5);
     float stat[2 * ROWS], partial[3 * 2 * COLUMNS], dgamma[COLUMNS], dbeta[COLUMNS];
     assert_int_equal(sc_norm_blocks(ROWS), 3); /* 32 + 32 + 6 rows */
-    for (int kind = SC_LAYER_NORM; kind <= SC_RMS_NORM; kind++) {
+    for (int kind = SC_KERNEL_LAYER_NORM; kind <= SC_KERNEL_RMS_NORM; kind++) {
         struct sc_norm_args f = {x, y, gamma, NULL, stat, COLUMNS, STRIDE, STRIDE, 1e-5f, kind};
         run->k->norm_forward(f, 0, ROWS);
         struct sc_norm_backward_args a = {dy,      x,      gamma,  stat,   dx, partial, ROWS,
@@ -158,11 +158,11 @@ static void norm_backward_is_the_slope(void **state)
 static double activation(int kind, double x, double up)
 {
     switch (kind) {
-    case SC_GELU_TANH:
+    case SC_KERNEL_GELU_TANH:
         return 0.5 * x * (1.0 + tanh(sqrt(2.0 / acos(-1.0)) * (x + 0.044715 * x * x * x)));
-    case SC_GELU_ERF:
+    case SC_KERNEL_GELU_ERF:
         return 0.5 * x * (1.0 + erf(x / sqrt(2.0)));
-    case SC_SWIGLU:
+    case SC_KERNEL_SWIGLU:
         return x / (1.0 + exp(-x)) * up;
     default:
         return x > 0.0 ? x : 0.0;
@@ -179,7 +179,7 @@ static void activation_body(struct kernel_run *run)
     x[0] = 90.0f; /* saturated: exp overflows on one side */
     x[1] = -90.0f;
     x[2] = 0.125f;
-    for (int kind = SC_GELU_TANH; kind <= SC_RELU; kind++) {
+    for (int kind = SC_KERNEL_GELU_TANH; kind <= SC_KERNEL_RELU; kind++) {
         struct sc_activation_args a = {x, dy, y, dx, N, IN, N, N, IN, kind};
         RUN(run, activation_forward, a, 4);
         RUN(run, activation_backward, a, 4);
@@ -193,12 +193,12 @@ static void activation_body(struct kernel_run *run)
                 want = d * slope;
                 assert_true(fabs((double)dx[r * IN + c] - want) < 2e-5 * fmax(1.0, fabs(want)));
                 want = d * activation(kind, v, 1.0);
-                if (kind == SC_SWIGLU)
+                if (kind == SC_KERNEL_SWIGLU)
                     assert_true(fabs((double)dx[r * IN + N + c] - want) <
                                 1e-5 * fmax(1.0, fabs(want)));
             }
         note_bits(run, y, sizeof y);
-        if (kind == SC_SWIGLU)
+        if (kind == SC_KERNEL_SWIGLU)
             continue;
         /* in place over the gradient */
         float *in_place = copy_floats(dy, 4 * N);

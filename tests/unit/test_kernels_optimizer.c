@@ -3,11 +3,11 @@
 
 enum { COUNT = 40000 };
 
-static const struct sc_flat_range ranges[] = {
+static const struct sc_kernel_range ranges[] = {
     {3, 100, 1.0f}, {128, 17000, 0.0f}, {20000, 19990, 0.5f}};
 
 /* The range that element i is in, NULL for the holes. */
-static const struct sc_flat_range *range_of(int64_t i)
+static const struct sc_kernel_range *range_of(int64_t i)
 {
     for (int q = 0; q < 3; q++)
         if (i >= ranges[q].first && i < ranges[q].first + ranges[q].count)
@@ -25,11 +25,11 @@ static void adamw_body(struct kernel_run *run)
     for (int i = 0; i < COUNT; i++)
         v[i] *= v[i];
     float *v_was = copy_floats(v, COUNT);
-    const struct sc_step_state state = {4, 0, 0.01f, 2.5f, 40.0f, 0.3f};
+    const struct sc_kernel_state state = {4, 0, 0.01f, 2.5f, 40.0f, 0.3f};
     struct sc_adamw_args a = {p, g, m, v, low, ranges, 3, &state, 0.9f, 0.95f, 1e-3f, 0.1f};
     RUN(run, adamw, a, COUNT);
     for (int i = 0; i < COUNT; i++) {
-        const struct sc_flat_range *range = range_of(i);
+        const struct sc_kernel_range *range = range_of(i);
         if (!range) {
             assert_true(p[i] == was[i] && m[i] == m_was[i] && v[i] == v_was[i] && low[i] == 0);
             continue;
@@ -78,8 +78,8 @@ static void adamw_by_hand(void **state)
     (void)state;
     for (int decay = 0; decay < 2; decay++) {
         float p = 1.0f, g = 2.0f, m = 0.0f, v = 0.0f;
-        const struct sc_flat_range all = {0, 1, (float)decay};
-        struct sc_step_state at = {0, 0, 0.1f, 10.0f, 1000.0f, 1.0f};
+        const struct sc_kernel_range all = {0, 1, (float)decay};
+        struct sc_kernel_state at = {0, 0, 0.1f, 10.0f, 1000.0f, 1.0f};
         struct sc_adamw_args a = {&p, &g, &m, &v, NULL, &all, 1, &at, 0.9f, 0.999f, 1e-8f, 0.5f};
         sc_kernels_select()->adamw(a, 0, 1);
         assert_true(fabsf(p - (decay ? 0.85f : 0.9f)) < 1e-6f);
