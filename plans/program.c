@@ -187,6 +187,13 @@ struct sc_label sc_label(struct sc_program *program, const char *name)
 
 /* ---- classes, streams, groups ------------------------------------------------------------ */
 
+/* The array of names may move while it grows, so it is read after the call. */
+static const char *interned(struct sc_program *program, const char *text)
+{
+    uint32_t number = sc_intern(program, text);
+    return program->names.items[number];
+}
+
 struct sc_class *sc_add_class(struct sc_program *program, const char *name, unsigned fixed_mask,
                               const int64_t coordinate[SC_AXIS_COUNT])
 {
@@ -195,7 +202,7 @@ struct sc_class *sc_add_class(struct sc_program *program, const char *name, unsi
         fail_memory(program);
         return &sc_builder_of(program)->spare_class;
     }
-    class->name = program->names.items[sc_intern(program, name)];
+    class->name = interned(program, name);
     class->fixed_mask = fixed_mask;
     class->ranks = program->mesh.ranks;
     for (int axis = 0; axis < SC_AXIS_COUNT; ++axis) {
@@ -219,7 +226,7 @@ int sc_add_stream(struct sc_program *program, const char *name, enum sc_engine e
         fail_memory(program);
         return 0;
     }
-    stream->name = program->names.items[sc_intern(program, name)];
+    stream->name = interned(program, name);
     stream->engine = engine;
     stream->priority = priority;
     return (int)program->streams.count - 1;
@@ -233,7 +240,7 @@ int sc_add_group(struct sc_program *program, const char *name, unsigned axis_mas
         fail_memory(program);
         return 0;
     }
-    group->name = program->names.items[sc_intern(program, name)];
+    group->name = interned(program, name);
     group->axis_mask = axis_mask;
     group->size = sc_mesh_group_size(&program->mesh, axis_mask);
     return (int)program->groups.count - 1;
