@@ -139,17 +139,33 @@ static enum sc_status draw(const char *directory, const char *script, const char
     return SC_OK;
 }
 
+static enum sc_status draw_timeline(const char *directory, const char *name,
+                                    const struct pair *pair, struct sc_plot_window window,
+                                    struct sc_error *err)
+{
+    const struct sc_trace *traces[] = {pair->predicted, pair->measured};
+    char data[PATH_MAX];
+    SC_TRY(figure_path(directory, name, "dat", data, err));
+    SC_TRY(sc_plot_timelines_data(traces, 2, window, data, err));
+    return draw(directory, "timelines", name, data, err);
+}
+
+/* The whole step, and a stretch of it where a step has too many operations to tell apart. */
 static enum sc_status draw_timelines(const char *directory, const struct traces *traces,
                                      struct sc_error *err)
 {
-    char name[SC_NAME_SIZE + 16], data[PATH_MAX];
+    char name[SC_NAME_SIZE + 32];
     for (size_t i = 0; i < traces->pair_count; i++) {
-        const struct sc_trace *pair[] = {traces->pairs[i].predicted, traces->pairs[i].measured};
-        snprintf(name, sizeof(name), "timelines%s%s", traces->pair_count > 1 ? "_" : "",
-                 traces->pair_count > 1 ? pair[0]->plan : "");
-        SC_TRY(figure_path(directory, name, "dat", data, err));
-        SC_TRY(sc_plot_timelines_data(pair, 2, data, err));
-        SC_TRY(draw(directory, "timelines", name, data, err));
+        const struct pair *pair = &traces->pairs[i];
+        const char *plan = traces->pair_count > 1 ? pair->predicted->plan : "";
+        const char *separator = traces->pair_count > 1 ? "_" : "";
+        struct sc_plot_window all = {0, 0}, detail = sc_plot_detail(pair->predicted);
+        snprintf(name, sizeof(name), "timelines%s%s", separator, plan);
+        SC_TRY(draw_timeline(directory, name, pair, all, err));
+        if (detail.to_us > detail.from_us) {
+            snprintf(name, sizeof(name), "timelines_detail%s%s", separator, plan);
+            SC_TRY(draw_timeline(directory, name, pair, detail, err));
+        }
     }
     return SC_OK;
 }
@@ -158,6 +174,12 @@ static enum sc_status draw_figures(const char *directory, const struct sc_compar
                                    const struct traces *traces, struct sc_error *err)
 {
     char data[PATH_MAX];
+    for (size_t i = 0; i < traces->count; i++) {
+        if (traces->items[i].rows.count == 0) {
+            return sc_fail(err, SC_BAD_INPUT, "%s: rows: found none, expected operations to draw",
+                           traces->items[i].plan);
+        }
+    }
     SC_TRY(sc_make_directory(directory, err));
     SC_TRY(figure_path(directory, "steps", "dat", data, err));
     SC_TRY(sc_plot_steps_data(comparison, data, err));

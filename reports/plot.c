@@ -16,6 +16,9 @@
 #include "reports/kind_family.h"
 
 #define US_PER_MS 1e3
+#define LEAST_SHARE 1e-3 /* of the time: what a bar can show */
+#define DETAIL_OPERATIONS 40
+#define FEW_OPERATIONS 200
 
 extern char **environ;
 
@@ -85,10 +88,17 @@ enum sc_status sc_plot_kinds_data(const struct sc_comparison *comparison, const 
     fputs("# kind predicted_ms measured_ms error_percent median_abs_error_percent\n",
           writer.stream);
     bool taken[SC_OP_KIND_COUNT] = {false};
+    double total = 0;
+    for (size_t i = 0; i < SC_OP_KIND_COUNT; i++) {
+        total += longer(&comparison->kinds[i]);
+    }
     for (size_t i = longest_kind(comparison, taken); i < SC_OP_KIND_COUNT;
          i = longest_kind(comparison, taken)) {
         taken[i] = true;
         const struct sc_compared_kind *kind = &comparison->kinds[i];
+        if (longer(kind) < LEAST_SHARE * total) {
+            continue;
+        }
         write_text(writer.stream, sc_op_kind_name((enum sc_op_kind)i));
         fprintf(writer.stream, " %.6f %.6f", kind->predicted_s * SC_MS_PER_S,
                 kind->measured_s * SC_MS_PER_S);
@@ -146,9 +156,17 @@ static void write_lane_names(FILE *stream, const struct sc_trace *trace, const s
     }
 }
 
-static void write_box(FILE *stream, double start_us, double end_us, double middle, double half,
-                      int family, const char *kind)
+/* One operation, cut at the window. */
+static void write_box(FILE *stream, struct sc_plot_window window, double start_us, double end_us,
+                      double middle, double half, int family, const char *kind)
 {
+    if (window.to_us > window.from_us) {
+        start_us = fmax(start_us, window.from_us);
+        end_us = fmin(end_us, window.to_us);
+    }
+    if (end_us < start_us) {
+        return;
+    }
     fprintf(stream, "%.6f %.6f %.3f %.3f %d ", start_us / US_PER_MS, end_us / US_PER_MS,
             middle - half, middle + half, family);
     write_text(stream, kind);
@@ -164,8 +182,8 @@ static double into_step_us(const struct sc_trace *trace, const struct sc_trace_r
 }
 
 /* Waiting for late ranks is a thin line, so that the box is the transfer. */
-static void write_boxes(FILE *stream, const struct sc_trace *trace, const struct lanes *lanes,
-                        double top)
+static void write_boxes(FILE *stream, struct sc_plot_window window, const struct sc_trace *trace,
+                        const struct lanes *lanes, double top)
 {
     for (size_t i = 0; i < trace->rows.count; i++) {
         const struct sc_trace_row *row = &trace->rows.items[i];
@@ -176,10 +194,10 @@ static void write_boxes(FILE *stream, const struct sc_trace *trace, const struct
         int family = (int)sc_kind_family_of((enum sc_op_kind)row->kind);
         double shift = into_step_us(trace, row), start = row->start_us + shift;
         if (!isnan(row->transfer_us) && row->transfer_us > row->start_us) {
-            write_box(stream, start, row->transfer_us + shift, middle, 0.06, family, "");
+            write_box(stream, window, start, row->transfer_us + shift, middle, 0.06, family, "");
             start = row->transfer_us + shift;
         }
-        write_box(stream, start, row->end_us + shift, middle, 0.4, family,
+        write_box(stream, window, start, row->end_us + shift, middle, 0.4, family,
                   sc_op_kind_name((enum sc_op_kind)row->kind));
     }
 }
@@ -196,8 +214,9 @@ static void write_heading(FILE *stream, const struct sc_trace *trace, double y)
 }
 
 /* One of the three blocks for every trace, from the top (y = 0) down. */
-static void write_block(FILE *stream, const struct sc_trace *const *traces,
-                        const struct lanes *lanes, size_t count, int block)
+static void write_block(FILE *stream, struct sc_plot_window window,
+                        const struct sc_trace *const *traces, const struct lanes *lanes,
+                        size_t count, int block)
 {
     double top = 0;
     for (size_t i = 0; i < count; i++) {
@@ -206,14 +225,15 @@ static void write_block(FILE *stream, const struct sc_trace *const *traces,
         } else if (block == 1) {
             write_lane_names(stream, traces[i], &lanes[i], top - 1);
         } else {
-            write_boxes(stream, traces[i], &lanes[i], top - 1);
+            write_boxes(stream, window, traces[i], &lanes[i], top - 1);
         }
         top -= lanes[i].count + 1.5;
     }
 }
 
 enum sc_status sc_plot_timelines_data(const struct sc_trace *const *traces, size_t count,
-                                      const char *file, struct sc_error *err)
+                                      struct sc_plot_window window, const char *file,
+                                      struct sc_error *err)
 {
     struct lanes *lanes = calloc(count + 1, sizeof(*lanes));
     if (lanes == NULL) {
@@ -227,7 +247,7 @@ enum sc_status sc_plot_timelines_data(const struct sc_trace *const *traces, size
     if (status == SC_OK && (status = sc_file_open(file, &writer, err)) == SC_OK) {
         for (int block = 0; block < 3; block++) {
             fputs(block > 0 ? "\n\n" : "", writer.stream);
-            write_block(writer.stream, traces, lanes, count, block);
+            write_block(writer.stream, window, traces, lanes, count, block);
         }
         status = sc_file_commit(&writer, err);
     }
@@ -236,6 +256,30 @@ enum sc_status sc_plot_timelines_data(const struct sc_trace *const *traces, size
     }
     free(lanes);
     return status;
+}
+
+/* The n-th operation of class 0 on the anchor stream; NULL when there are fewer. */
+static const struct sc_trace_row *anchor_row(const struct sc_trace *trace, size_t n)
+{
+    for (size_t i = 0; i < trace->rows.count; i++) {
+        const struct sc_trace_row *row = &trace->rows.items[i];
+        if (row->rank < 0 && row->class_index == 0 && row->stream == trace->anchor && n-- == 0) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
+struct sc_plot_window sc_plot_detail(const struct sc_trace *trace)
+{
+    struct sc_plot_window all = {0, 0};
+    size_t first = trace->rows.count / 8;
+    const struct sc_trace_row *from = anchor_row(trace, first);
+    const struct sc_trace_row *to = anchor_row(trace, first + DETAIL_OPERATIONS);
+    if (trace->rows.count < FEW_OPERATIONS || from == NULL || to == NULL) {
+        return all;
+    }
+    return (struct sc_plot_window){from->start_us, to->start_us};
 }
 
 /* ---- gnuplot ----------------------------------------------------------------------------- */

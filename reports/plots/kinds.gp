@@ -36,10 +36,15 @@ plot \
 set lmargin at screen 0.60
 set rmargin at screen 0.975
 set title "Error by kind (%)"
+# Statistics of a column without any number are not defined.
 reach = 10
-reach = E_max > reach ? E_max : reach
-reach = -E_min > reach ? -E_min : reach
-reach = A_records > 0 && A_max > reach ? A_max : reach
+if (exists("E_max")) {
+    reach = E_max > reach ? E_max : reach
+    reach = -E_min > reach ? -E_min : reach
+}
+if (exists("A_max")) {
+    reach = A_max > reach ? A_max : reach
+}
 reach = reach > 200 ? 200 : reach
 set xrange [-1.12 * reach:1.12 * reach]
 set format y ""
@@ -47,7 +52,7 @@ set arrow 1 from 0, graph 0 to 0, graph 1 nohead linecolor "#8c8c8c" linewidth 1
 set key at screen 0.79, screen 0.025
 plot \
     data using ($4 / 2):0:(0):4:($0 - 0.24):($0 + 0.24) \
-        with boxxyerror linecolor rgb "#b9c4d3" title "of the total", \
+        with boxxyerror linecolor rgb "#b9c4d3" title "total", \
     data using 5:0 with points pointtype 7 pointsize 1.2 linecolor rgb "#a33b3b" \
-        title "median |error| of an operation"
+        title "median |error|"
 unset multiplot

@@ -1,0 +1,166 @@
+/* stepcast run: a plan for real. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/load.h"
+#include "exec/backend.h"
+#include "exec/data.h"
+#include "exec/launch.h"
+#include "reports/chrome_trace.h"
+#include "reports/run_check.h"
+#include "reports/run_report.h"
+
+#define STEPS_MOST 1000000000
+
+static const struct cli_option OPTIONS[] = {
+    CLI_ASSIGNMENT("Plan", "--set", "replace a number of the plan"),
+    CLI_WHOLE("Training", "--steps", "N", steps, 1, STEPS_MOST, "measured steps (5)"),
+    CLI_WHOLE("Training", "--warmup", "N", warmup, 0, STEPS_MOST, "steps before them (2)"),
+    CLI_TEXT("Training", "--data", "FILE", data,
+             "tokens: a file in llm.c's layout, or any file as bytes; else drawn"),
+    CLI_TEXT("Training", "--init", "FILE", init, "first parameters (safetensors); else drawn"),
+    CLI_TEXT("Training", "--save", "FILE", save, "parameters after the last step (safetensors)"),
+    CLI_TEXT("Machine", "--backend", "NAME", backend, "what runs it (host)"),
+    CLI_TEXT("Machine", "--transport", "NAME", transport,
+             "how ranks talk: threads (of one process; the default) or mpi"),
+    CLI_FLAG("Machine", "--mpi", mpi,
+             "start the ranks as processes with mpirun; not needed under mpirun or srun"),
+    CLI_WHOLE("Machine", "--cores", "N", cores, 1, 1 << 16, "cores to use (all there are)"),
+    CLI_FLAG("Checks", "--check", check,
+             "compare losses and gradients with the same training on one rank; exit\n"
+             "code 1 where they differ by more than another order of sums explains"),
+    {"Checks", "--chaos", "SEED",
+     "another order, by chance, of what the plan leaves open; a seed repeats it", cli_set_whole,
+     offsetof(struct cli_settings, chaos_seed), 0, INT64_MAX, offsetof(struct cli_settings, chaos)},
+    CLI_FLAG("Checks", "--poison", poison,
+             "run serially and poison what an operation does not name"),
+    CLI_FLAG("Output", "--json", json, "one object and nothing else"),
+    CLI_TEXT("Output", "--trace", "FILE", trace,
+             "when every operation started and ended (for compare)"),
+    CLI_FLAG("Output", "--trace-ranks", trace_ranks, "with a row for every rank as well"),
+    CLI_TEXT("Output", "--timeline", "FILE", timeline,
+             "the trace for a viewer (chrome://tracing, ui.perfetto.dev)"),
+    CLI_HELP,
+    CLI_END,
+};
+
+static enum sc_status choose_transport(const struct cli_settings *settings,
+                                       enum sc_run_transport *out, struct sc_error *err)
+{
+    const char *name = settings->transport;
+    if (name != NULL && strcmp(name, "threads") != 0 && strcmp(name, "mpi") != 0) {
+        return sc_fail(err, SC_USAGE, "--transport: found \"%s\", expected threads or mpi", name);
+    }
+    bool mpi = settings->mpi || sc_launched_by_mpi() || (name != NULL && strcmp(name, "mpi") == 0);
+    if (mpi && name != NULL && strcmp(name, "threads") == 0) {
+        return sc_fail(err, SC_USAGE, "--transport threads: the ranks are processes of MPI here");
+    }
+    *out = mpi ? SC_TRANSPORT_MPI : SC_TRANSPORT_THREADS;
+    return SC_OK;
+}
+
+static enum sc_status make_options(const struct cli_settings *settings, struct sc_data *data,
+                                   struct sc_run_options *out, struct sc_error *err)
+{
+    sc_run_options_neutral(out);
+    SC_TRY(choose_transport(settings, &out->transport, err));
+    out->steps = settings->steps;
+    out->warmup = settings->warmup;
+    out->backend = settings->backend;
+    out->cores = settings->cores;
+    out->chaos = settings->chaos;
+    out->chaos_seed = (uint64_t)settings->chaos_seed;
+    out->poison = settings->poison;
+    out->trace = settings->trace != NULL || settings->timeline != NULL;
+    out->trace_ranks = settings->trace_ranks;
+    out->initial_file = settings->init;
+    out->save_file = settings->save;
+    out->snapshot_step = settings->check ? 0 : -1;
+    if (data != NULL) {
+        out->data = (struct sc_batch_source){sc_data_next, data};
+    }
+    return SC_OK;
+}
+
+static enum sc_status write_traces(const struct cli_settings *settings,
+                                   const struct sc_run_result *result, struct sc_error *err)
+{
+    const struct sc_trace *trace = &result->trace;
+    if (settings->trace != NULL) {
+        SC_TRY(sc_trace_write(trace, settings->trace, err));
+    }
+    return settings->timeline != NULL ? sc_chrome_trace_write(&trace, 1, settings->timeline, err)
+                                      : SC_OK;
+}
+
+/* The one process that has the result says what was found. */
+static enum sc_status report(const struct cli_settings *settings, const struct sc_plan *plan,
+                             const struct sc_run_options *options,
+                             const struct sc_run_result *result, struct sc_error *err)
+{
+    struct sc_run_check check;
+    if (result->has_trace) {
+        SC_TRY(write_traces(settings, result, err));
+    }
+    if (settings->check) {
+        SC_TRY(sc_run_check(plan, options, result, &check, err));
+    }
+    const struct sc_run_check *checked = settings->check ? &check : NULL;
+    if (settings->json) {
+        SC_TRY(cli_print_json(sc_run_result_to_json(plan, result, checked), err));
+    } else {
+        sc_run_result_print(plan, result, checked, stdout);
+    }
+    if (checked != NULL && !checked->passed) {
+        return sc_fail(err, SC_NO, "%s: losses or gradients differ from those of one rank",
+                       plan->name);
+    }
+    return SC_OK;
+}
+
+static enum sc_status train(const struct cli_settings *settings, const struct sc_plan *plan,
+                            struct sc_data *data, struct sc_error *err)
+{
+    struct sc_run_options options;
+    struct sc_run_result result = {0};
+    SC_TRY(make_options(settings, data, &options, err));
+    SC_TRY(sc_run_plan(plan, &options, &result, err));
+    enum sc_status status = result.root ? report(settings, plan, &options, &result, err) : SC_OK;
+    sc_run_result_free(&result);
+    return status;
+}
+
+static enum sc_status run(const struct cli_settings *settings, struct sc_error *err)
+{
+    struct sc_plan plan;
+    struct sc_data *data = NULL;
+    SC_TRY(cli_load_plan(settings, &plan, err));
+    if (settings->mpi && !sc_launched_by_mpi()) {
+        return sc_launch_mpirun(sc_plan_ranks(&plan), settings->arguments, err);
+    }
+    if (settings->data != NULL) {
+        SC_TRY(sc_data_open(settings->data, plan.model.vocab_size, plan.seed, &data, err));
+    }
+    enum sc_status status = train(settings, &plan, data, err);
+    sc_data_close(&data);
+    sc_launch_end();
+    return status;
+}
+
+const struct cli_command cli_run = {
+    .name = "run",
+    .operands = "PLAN",
+    .summary = "run a plan for real and measure it",
+    .description =
+        "Runs the same step program that `sim` forecasts, on this machine: every rank a thread of "
+        "this\nprocess, or a process under mpirun or srun. Step time is the median of the measured "
+        "steps.",
+    .examples = "  stepcast run host_tiny-gpt_2ranks_tp2 --steps 20 --trace measured.json\n"
+                "  stepcast run plan.json --data input.txt --steps 200 --save model.safetensors\n"
+                "  mpirun -n 4 stepcast run host_tiny-gpt_4ranks_tp2_dp2 --check\n",
+    .operands_least = 1,
+    .operands_most = 1,
+    .options = OPTIONS,
+    .run = run,
+};

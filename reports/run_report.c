@@ -1,0 +1,135 @@
+/* What a run measured, as JSON and for people. */
+#include "reports/run_report.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/units.h"
+
+static double tokens_per_s(const struct sc_plan *plan, const struct sc_run_result *result)
+{
+    double tokens = (double)plan->batch.global_batch * (double)plan->batch.sequence_length;
+    return tokens / result->step_time_s;
+}
+
+/* ---- JSON -------------------------------------------------------------------------------- */
+
+static void add_numbers(cJSON *root, const char *key, const double *values, int64_t count)
+{
+    cJSON *array = cJSON_AddArrayToObject(root, key);
+    for (int64_t i = 0; i < count; i++) {
+        cJSON_AddItemToArray(array, isfinite(values[i]) ? cJSON_CreateNumber(values[i])
+                                                        : cJSON_CreateNull());
+    }
+}
+
+static void add_memory(cJSON *root, const struct sc_run_result *result)
+{
+    cJSON *memory = cJSON_AddObjectToObject(root, "memory");
+    for (int place = 0; place < SC_PLACE_COUNT; place++) {
+        cJSON *object = cJSON_AddObjectToObject(memory, sc_place_names[place]);
+        cJSON_AddNumberToObject(object, "peak_bytes", (double)result->memory.arena_bytes[place]);
+    }
+    cJSON_AddNumberToObject(memory, "resident_bytes", (double)result->memory.resident_bytes);
+}
+
+static void add_error(cJSON *object, const char *key, double error)
+{
+    if (isfinite(error)) {
+        cJSON_AddNumberToObject(object, key, error);
+    } else {
+        cJSON_AddNullToObject(object, key);
+    }
+}
+
+static void add_check(cJSON *root, const struct sc_run_check *check)
+{
+    cJSON *object = cJSON_AddObjectToObject(root, "check");
+    cJSON_AddBoolToObject(object, "passed", check->passed);
+    add_error(object, "loss_error", check->loss_error);
+    cJSON_AddNumberToObject(object, "loss_limit", check->loss_limit);
+    add_error(object, "gradient_error", check->gradient_error);
+    cJSON_AddNumberToObject(object, "gradient_limit", check->gradient_limit);
+    cJSON_AddStringToObject(object, "worst_tensor", check->worst_name);
+}
+
+cJSON *sc_run_result_to_json(const struct sc_plan *plan, const struct sc_run_result *result,
+                             const struct sc_run_check *check)
+{
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "schema", "stepcast.result/1");
+    cJSON_AddStringToObject(root, "plan", plan->name);
+    cJSON_AddStringToObject(root, "machine", result->machine);
+    cJSON_AddNumberToObject(root, "ranks", (double)sc_plan_ranks(plan));
+    cJSON_AddNumberToObject(root, "step_time_s", result->step_time_s);
+    cJSON_AddNumberToObject(root, "tokens_per_s", tokens_per_s(plan, result));
+    cJSON_AddNumberToObject(root, "warmup", (double)result->warmup);
+    add_numbers(root, "steps", result->step_s, result->steps);
+    add_numbers(root, "losses", result->losses,
+                result->has_losses ? result->warmup + result->steps : 0);
+    add_memory(root, result);
+    if (check != NULL) {
+        add_check(root, check);
+    }
+    return root;
+}
+
+/* ---- text -------------------------------------------------------------------------------- */
+
+static void print_times(const struct sc_plan *plan, const struct sc_run_result *result,
+                        FILE *stream)
+{
+    char median[64], least[64], most[64];
+    double low = INFINITY, high = 0;
+    for (int64_t i = 0; i < result->steps; i++) {
+        low = fmin(low, result->step_s[i]);
+        high = fmax(high, result->step_s[i]);
+    }
+    fprintf(stream, "  %-10s  %s, median of %" PRId64 " steps (%s to %s)\n", "step time",
+            sc_print_seconds(result->step_time_s, median, sizeof(median)), result->steps,
+            sc_print_seconds(low, least, sizeof(least)),
+            sc_print_seconds(high, most, sizeof(most)));
+    fprintf(stream, "  %-10s  %.0f\n", "tokens/s", tokens_per_s(plan, result));
+}
+
+static void print_memory(const struct sc_run_result *result, FILE *stream)
+{
+    char text[64];
+    fprintf(stream, "  %-10s  ", "memory");
+    for (int place = 0; place < SC_PLACE_COUNT; place++) {
+        if (result->memory.arena_bytes[place] > 0) {
+            fprintf(stream, "%s %s, ", sc_place_names[place],
+                    sc_print_bytes((double)result->memory.arena_bytes[place], text, sizeof(text)));
+        }
+    }
+    fprintf(stream, "resident %s a process\n",
+            sc_print_bytes((double)result->memory.resident_bytes, text, sizeof(text)));
+}
+
+static void print_check(const struct sc_run_check *check, FILE *stream)
+{
+    fprintf(
+        stream,
+        "  %-10s  %s against one rank: loss %.1e (limit %.0e), gradients %.1e (limit %.0e%s%s)\n",
+        "check", check->passed ? "passed" : "FAILED", check->loss_error, check->loss_limit,
+        check->gradient_error, check->gradient_limit, check->worst_name[0] ? ", " : "",
+        check->worst_name);
+}
+
+void sc_run_result_print(const struct sc_plan *plan, const struct sc_run_result *result,
+                         const struct sc_run_check *check, FILE *stream)
+{
+    int64_t ranks = sc_plan_ranks(plan);
+    fprintf(stream, "%s, %" PRId64 " rank%s\n%s\n\n", plan->name, ranks, ranks == 1 ? "" : "s",
+            result->machine);
+    print_times(plan, result, stream);
+    if (result->has_losses) {
+        int64_t last = result->warmup + result->steps - 1;
+        fprintf(stream, "  %-10s  %.6g in the first step, %.6g in step %" PRId64 "\n", "loss",
+                result->losses[0], result->losses[last], last + 1);
+    }
+    print_memory(result, stream);
+    if (check != NULL) {
+        print_check(check, stream);
+    }
+}

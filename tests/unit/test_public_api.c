@@ -1,0 +1,162 @@
+/* The public interface alone (no other header of ours): two plans in one process, on two threads.
+ */
+/* ctest: labels=threads */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "stepcast.h"
+
+#define TRACES STEPCAST_SOURCE_DIR "/tests/cli/traces/"
+
+static void a_status_has_a_sentence_and_an_exit_code(void **state)
+{
+    (void)state;
+    assert_string_equal(stepcast_version(), STEPCAST_VERSION);
+    assert_string_equal(stepcast_status_text(STEPCAST_BAD_INPUT), "bad input");
+    assert_int_equal(stepcast_exit_code(STEPCAST_OK), 0);
+    assert_int_equal(stepcast_exit_code(STEPCAST_NO), 1);
+    assert_int_equal(stepcast_exit_code(STEPCAST_USAGE), 2);
+    assert_int_equal(stepcast_exit_code(STEPCAST_BAD_INPUT), 3);
+    assert_int_equal(stepcast_exit_code(STEPCAST_BUG), 4);
+}
+
+static void a_failure_is_one_line_and_no_handle(void **state)
+{
+    (void)state;
+    struct stepcast_error error;
+    struct stepcast_plan *plan = NULL;
+    const char *const set[] = {"zero.stage=7"};
+    assert_int_equal(stepcast_plan_load("host_tiny-gpt_1rank", "dgx-h100", set, 1, &plan, &error),
+                     STEPCAST_BAD_INPUT);
+    assert_null(plan);
+    assert_int_equal(error.status, STEPCAST_BAD_INPUT);
+    assert_non_null(strstr(error.text, "zero.stage: found 7"));
+    assert_null(strchr(error.text, '\n'));
+    stepcast_plan_destroy(&plan); /* NULL is accepted */
+    stepcast_plan_destroy(NULL);
+}
+
+static void set_reaches_the_plan(void **state)
+{
+    (void)state;
+    struct stepcast_error error;
+    struct stepcast_plan *plan = NULL;
+    char *json = NULL;
+    const char *const set[] = {"batch.global_batch=8", "hw.device.memory_bandwidth_gb_per_s=1000"};
+    assert_int_equal(
+        stepcast_plan_load("host_tiny-gpt_2ranks_tp2", "dgx-h100", set, 2, &plan, &error),
+        STEPCAST_OK);
+    assert_int_equal(stepcast_plan_ranks(plan), 2);
+    assert_int_equal(stepcast_plan_json(plan, &json, &error), STEPCAST_OK);
+    assert_non_null(strstr(json, "\"global_batch\":\t8"));
+    stepcast_free(json);
+    stepcast_plan_destroy(&plan);
+    assert_null(plan);
+}
+
+static struct stepcast_trace *read_trace(const char *file)
+{
+    struct stepcast_error error;
+    struct stepcast_trace *trace = NULL;
+    assert_int_equal(stepcast_trace_read(file, &trace, &error), STEPCAST_OK);
+    return trace;
+}
+
+/* The traces of tests/cli/traces: 1590 us forecast, 1727.2 us measured: -7.94 %. */
+static void traces_compare(void **state)
+{
+    (void)state;
+    struct stepcast_error error;
+    struct stepcast_comparison *comparison = NULL;
+    struct stepcast_trace *predicted = read_trace(TRACES "predicted.json");
+    struct stepcast_trace *measured = read_trace(TRACES "measured.json");
+    assert_int_equal(stepcast_trace_operations(predicted), 34);
+    const struct stepcast_trace *const left[] = {predicted}, *const right[] = {measured};
+    assert_int_equal(stepcast_compare(left, right, 1, &comparison, &error), STEPCAST_OK);
+    double expected = 1590 / 1727.2 - 1;
+    assert_true(fabs(stepcast_comparison_error(comparison, 0) - expected) < 1e-12);
+    assert_true(isnan(stepcast_comparison_error(comparison, 1)));
+    assert_true(fabs(stepcast_comparison_max_abs_error(comparison) + expected) < 1e-12);
+    stepcast_comparison_destroy(&comparison);
+    stepcast_trace_destroy(&predicted);
+    stepcast_trace_destroy(&measured);
+}
+
+struct job {
+    const char *plan;
+    double step_time;
+    struct stepcast_error error;
+    enum stepcast_status status;
+};
+
+static enum stepcast_status forecast(struct job *job)
+{
+    struct stepcast_plan *plan = NULL;
+    struct stepcast_forecast *result = NULL;
+    enum stepcast_status status =
+        stepcast_plan_load(job->plan, "dgx-h100", NULL, 0, &plan, &job->error);
+    if (status == STEPCAST_OK) {
+        status = stepcast_simulate(plan, &result, &job->error);
+    }
+    if (status == STEPCAST_OK) {
+        job->step_time = stepcast_forecast_step_time(result);
+        const struct stepcast_trace *trace = stepcast_forecast_trace(result);
+        if (fabs(stepcast_trace_step_time(trace) - job->step_time) > 1e-9 * job->step_time) {
+            status = STEPCAST_BUG;
+        }
+    }
+    stepcast_forecast_destroy(&result);
+    stepcast_plan_destroy(&plan);
+    return status;
+}
+
+static void *work(void *job)
+{
+    ((struct job *)job)->status = forecast(job);
+    return NULL;
+}
+
+/* Nothing is shared: each thread finds what it finds alone. */
+static void two_plans_at_once(void **state)
+{
+    (void)state;
+    struct job alone[2] = {{.plan = "gpt3-13b_1xdgx-h100_tp8_domino2"},
+                           {.plan = "gpt3-13b_1xdgx-h100_tp8_megatron"}};
+    struct job together[2] = {alone[0], alone[1]};
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) {
+        work(&alone[i]);
+        assert_int_equal(alone[i].status, STEPCAST_OK);
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &together[i]), 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_int_equal(together[i].status, STEPCAST_OK);
+        assert_true(together[i].step_time > 0);
+        assert_true(together[i].step_time == alone[i].step_time);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_status_has_a_sentence_and_an_exit_code),
+        cmocka_unit_test(a_failure_is_one_line_and_no_handle),
+        cmocka_unit_test(set_reaches_the_plan),
+        cmocka_unit_test(traces_compare),
+        cmocka_unit_test(two_plans_at_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
