@@ -1,0 +1,59 @@
+/*
+ * Measures this machine and makes a hardware profile of it (stepcast.hw/1, device kind "cores").
+ *
+ * What the simulator will price is what is measured: a fixed grid of single operations (products in
+ * three layouts, attention, every memory-bound kind, Adam, collectives of several sizes, a
+ * collective beside products) is a step program, and the executor runs it as it runs any other, on
+ * one core a rank with all ranks at once and on all cores for one rank. Inputs that a step would
+ * find in the cache are touched just before; weights and results rotate through more memory than
+ * the caches hold. A time is the median over steps and ranks, from the start of the operation to
+ * the start of the one behind it. The grid has no layer, no step and no shape of a shipped plan.
+ *
+ * Constants are fitted by model/fit.h; how well they repeat the measurements stands beside them.
+ */
+#ifndef STEPCAST_EXEC_CALIBRATE_H
+#define STEPCAST_EXEC_CALIBRATE_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/array.h"
+#include "base/status.h"
+#include "model/hardware.h"
+
+struct sc_calibrate_options {
+    const char *name; /* of the profile; NULL: "this-machine" */
+    int64_t cores;    /* to use; 0: all that the process may run on */
+    double seconds;   /* how long measuring may take, about; 0: 30 */
+    bool tiny;        /* the smallest grid, two steps: for tests, its numbers mean nothing */
+    /* Told what is going on, with the share that is done; NULL: nobody. */
+    void (*progress)(void *context, const char *what, double share);
+    void *context;
+};
+
+/* One operation of the grid. */
+struct sc_calibration_row {
+    char kind[SC_HW_NAME_SIZE];  /* as the profile calls it: "gemm", "activation_swiglu", ... */
+    char shape[SC_HW_NAME_SIZE]; /* "384 x 960 x 320 nt" */
+    int64_t ranks, cores;        /* ranks at once, cores of each */
+    double flops, bytes, elements;
+    double measured_s, spread; /* median; (90th - 10th percentile) / median */
+    double fitted_s;           /* by the profile, with nothing else running */
+};
+
+struct sc_calibration {
+    struct sc_hardware hardware; /* as the profile says, divided for one rank a core */
+    cJSON *profile;              /* stepcast.hw/1 with a source beside every number */
+    SC_ARRAY(struct sc_calibration_row) rows;
+    double median_error, worst_error; /* of |fitted / measured - 1| over the rows */
+    double spread;  /* median over the rows; above 0.1 the machine was not quiet */
+    double seconds; /* it took */
+};
+
+/* SC_MACHINE where the machine cannot be measured. The caller frees with sc_calibration_free. */
+enum sc_status sc_calibrate(const struct sc_calibrate_options *options, struct sc_calibration *out,
+                            struct sc_error *err);
+void sc_calibration_free(struct sc_calibration *calibration); /* a zeroed struct is accepted */
+
+#endif
