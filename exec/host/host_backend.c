@@ -11,7 +11,7 @@
 #include "exec/clock.h"
 #include "exec/host/gemm.h"
 #include "exec/host/host_device.h"
-#include "exec/host/host_kernels.h"
+#include "exec/kernels/kernels.h"
 #include "exec/process.h"
 
 enum { WORKERS_MAX = 64, SCRATCH_ALIGNMENT = 64 };

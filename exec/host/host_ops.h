@@ -2,8 +2,12 @@
 #ifndef STEPCAST_EXEC_HOST_HOST_OPS_H
 #define STEPCAST_EXEC_HOST_HOST_OPS_H
 
-#include "exec/host/host_kernels.h"
+#include "exec/host/attention.h"
+#include "exec/host/gemm.h"
 #include "exec/host/host_rank.h"
+#include "exec/host/team_kernels.h"
+#include "model/architecture.h"
+#include "plans/step_state.h"
 
 typedef enum sc_status sc_host_op_fn(const struct sc_host_call *call, struct sc_error *err);
 
