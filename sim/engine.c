@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sim/bound.h"
 #include "sim/engine_internal.h"
 
 /* Two sums of periods are equal up to rounding. */
@@ -289,6 +290,8 @@ static bool settled_over(const struct engine *engine, uint32_t c)
     }
     if (fabs(late - early) > SETTLED * late)
         return false;
+    if (late < c * engine->bound_us * (1 - SETTLED))
+        return false; /* some stream or resource needs longer: it still lives on its lead */
     /* A stream that falls behind further each step will set the pace later. */
     return engine->lag[last] <= engine->lag[last - c] + SETTLED * late;
 }
@@ -565,6 +568,7 @@ enum sc_status sc_play(const struct sc_program *program, const struct sc_prices 
         engine.steps_wanted = (uint32_t)options->steps;
     enum sc_status status;
     SC_TRY_GOTO(sc_engine_compile(&engine, err), release);
+    SC_TRY_GOTO(sc_bound_period(program, prices, machine, &engine.bound_us, err), release);
     SC_TRY_GOTO(play(&engine, err), release);
     status = sc_engine_result(&engine, out, err);
 release:

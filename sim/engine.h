@@ -16,7 +16,9 @@
  * Step k ends where the last operation in issue order ends (of the classes, the last); the period
  * is the distance of two ends. The engine stops when for some c of 1 to 4 the last c periods (the
  * first step, which is cold, not among them) and the c before them have the same sum, and reports
- * their mean.
+ * their mean. Sums that would be undone later do not count: while a stream falls behind further
+ * each step, or while the mean is below the bound of sim/bound.h. After 16 steps that have not
+ * settled the mean of the later half is reported, but no less than that bound.
  */
 #ifndef STEPCAST_SIM_ENGINE_H
 #define STEPCAST_SIM_ENGINE_H

@@ -127,6 +127,7 @@ struct engine {
     double step_end[SC_PLAY_STEPS_MAX], lag[SC_PLAY_STEPS_MAX];
     uint32_t classes_done[SC_PLAY_STEPS_MAX + 8];
     int cycle;
+    double bound_us; /* no period is shorter for long */
     uint64_t events;
 };
 

@@ -230,6 +230,8 @@ static void read_periods(const struct engine *engine, struct sc_play *out)
     for (int i = 0; i < out->cycle; i++)
         sum += out->periods_us[out->steps - 1 - i];
     out->period_us = sum / out->cycle;
+    if (!out->settled && !engine->exact_steps && out->period_us < engine->bound_us)
+        out->period_us = engine->bound_us;
     out->events = engine->events;
 }
 

@@ -340,24 +340,25 @@ static void fill(struct sc_share *share)
         list_activity(share, share->members[i]);
 }
 
+static void clear_component(struct sc_share *share)
+{
+    for (uint32_t i = 0; i < share->member_count; i++)
+        share->activities[share->members[i]].visited = false;
+    for (uint32_t i = 0; i < share->reached_count; i++) {
+        struct resource *resource = &share->resources[share->reached[i]];
+        resource->visited = resource->dirty = false;
+    }
+}
+
 uint32_t sc_share_solve(struct sc_share *share, const uint32_t **changed)
 {
     for (uint32_t i = 0; i < share->dirty_count; i++) {
-        uint32_t r = share->dirty[i];
-        share->resources[r].dirty = false;
-        if (share->resources[r].visited)
-            continue;
-        gather(share, r);
+        if (!share->resources[share->dirty[i]].dirty)
+            continue; /* part of a component worked out before */
+        gather(share, share->dirty[i]);
         fill(share);
-        for (uint32_t m = 0; m < share->member_count; m++)
-            share->activities[share->members[m]].visited = false;
-        /* `visited` of resources stays until the end: a component is worked out once. */
-        for (uint32_t k = 0; k < share->reached_count; k++)
-            if (share->resources[share->reached[k]].dirty == false)
-                share->resources[share->reached[k]].visited = false;
+        clear_component(share);
     }
-    for (uint32_t i = 0; i < share->dirty_count; i++)
-        share->resources[share->dirty[i]].visited = false;
     share->dirty_count = 0;
     uint32_t count = 0;
     for (uint32_t i = 0; i < share->listed_count; i++) {
