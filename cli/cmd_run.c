@@ -4,11 +4,10 @@
 
 #include "cli/commands.h"
 #include "cli/load.h"
-#include "exec/backend.h"
+#include "exec/check.h"
 #include "exec/data.h"
 #include "exec/launch.h"
 #include "reports/chrome_trace.h"
-#include "reports/run_check.h"
 #include "reports/run_report.h"
 
 #define STEPS_MOST 1000000000
@@ -76,7 +75,6 @@ static enum sc_status make_options(const struct cli_settings *settings, struct s
     out->trace_ranks = settings->trace_ranks;
     out->initial_file = settings->init;
     out->save_file = settings->save;
-    out->snapshot_step = settings->check ? 0 : -1;
     if (data != NULL) {
         out->data = (struct sc_batch_source){sc_data_next, data};
     }
@@ -96,27 +94,32 @@ static enum sc_status write_traces(const struct cli_settings *settings,
 
 /* The one process that has the result says what was found. */
 static enum sc_status report(const struct cli_settings *settings, const struct sc_plan *plan,
-                             const struct sc_run_options *options,
-                             const struct sc_run_result *result, struct sc_error *err)
+                             const struct sc_run_result *result,
+                             const struct sc_check_result *check, struct sc_error *err)
 {
-    struct sc_run_check check;
     if (result->has_trace) {
         SC_TRY(write_traces(settings, result, err));
     }
-    if (settings->check) {
-        SC_TRY(sc_run_check(plan, options, result, &check, err));
-    }
-    const struct sc_run_check *checked = settings->check ? &check : NULL;
     if (settings->json) {
-        SC_TRY(cli_print_json(sc_run_result_to_json(plan, result, checked), err));
+        SC_TRY(cli_print_json(sc_run_result_to_json(plan, result, check), err));
     } else {
-        sc_run_result_print(plan, result, checked, stdout);
+        sc_run_result_print(plan, result, check, stdout);
     }
-    if (checked != NULL && !checked->passed) {
-        return sc_fail(err, SC_NO, "%s: losses or gradients differ from those of one rank",
+    if (check != NULL && !check->equal) {
+        return sc_fail(err, SC_NO, "%s: gradients or losses differ from those of one rank",
                        plan->name);
     }
     return SC_OK;
+}
+
+/* The check is a run of its own, beside that of one rank: all processes take part. */
+static enum sc_status check_plan(const struct sc_plan *plan, const struct sc_run_options *options,
+                                 struct sc_check_result *out, struct sc_error *err)
+{
+    struct sc_run_options quiet = *options;
+    quiet.trace = false;
+    quiet.save_file = NULL;
+    return sc_check(plan, &quiet, out, err);
 }
 
 static enum sc_status train(const struct cli_settings *settings, const struct sc_plan *plan,
@@ -124,9 +127,13 @@ static enum sc_status train(const struct cli_settings *settings, const struct sc
 {
     struct sc_run_options options;
     struct sc_run_result result = {0};
+    struct sc_check_result check = {0};
     SC_TRY(make_options(settings, data, &options, err));
     SC_TRY(sc_run_plan(plan, &options, &result, err));
-    enum sc_status status = result.root ? report(settings, plan, &options, &result, err) : SC_OK;
+    enum sc_status status = settings->check ? check_plan(plan, &options, &check, err) : SC_OK;
+    if (status == SC_OK && result.root) {
+        status = report(settings, plan, &result, settings->check ? &check : NULL, err);
+    }
     sc_run_result_free(&result);
     return status;
 }

@@ -9,8 +9,8 @@
 
 #define COMMANDS_MAX 32
 
-const struct cli_command *const cli_commands[] = {&cli_sim,    &cli_run,  &cli_compare,
-                                                  &cli_import, &cli_list, NULL};
+const struct cli_command *const cli_commands[] = {&cli_sim,    &cli_search, &cli_run, &cli_compare,
+                                                  &cli_import, &cli_list,   NULL};
 
 static void print_overview(FILE *stream)
 {
@@ -66,13 +66,14 @@ static enum sc_status fail_unknown(const char *name, struct sc_error *err)
                    nearest ? nearest : "", nearest ? "?" : "");
 }
 
+/* The command's name is the second of the arguments. */
 static enum sc_status run_command(const struct cli_command *command, int count,
                                   char *const *arguments, struct sc_error *err)
 {
     struct cli_settings settings;
     cli_settings_init(&settings);
     settings.arguments = arguments;
-    enum sc_status status = cli_parse(command, count - 1, arguments + 1, &settings, err);
+    enum sc_status status = cli_parse(command, count - 2, arguments + 2, &settings, err);
     if (status == SC_OK && settings.help) {
         cli_print_help(command, stdout);
     } else if (status == SC_OK) {
@@ -98,7 +99,7 @@ static enum sc_status dispatch(int count, char *const *arguments, struct sc_erro
                        "found no command, expected one (stepcast --help lists them)");
     }
     const struct cli_command *command = find_command(name);
-    return command ? run_command(command, count - 1, arguments + 1, err) : fail_unknown(name, err);
+    return command ? run_command(command, count, arguments, err) : fail_unknown(name, err);
 }
 
 /* A full disk shows only now. */

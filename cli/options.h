@@ -15,7 +15,7 @@
 
 /* What the options of all subcommands set. Neutral values: cli_settings_init. */
 struct cli_settings {
-    char *const *arguments; /* of the program, from the command's name on; NULL-terminated */
+    char *const *arguments;          /* of the program, its name first; NULL-terminated */
     SC_ARRAY(const char *) operands; /* PLAN, ... */
     bool help;
     /* plan and machine */

@@ -42,19 +42,19 @@ static void add_error(cJSON *object, const char *key, double error)
     }
 }
 
-static void add_check(cJSON *root, const struct sc_run_check *check)
+static void add_check(cJSON *root, const struct sc_check_result *check)
 {
     cJSON *object = cJSON_AddObjectToObject(root, "check");
-    cJSON_AddBoolToObject(object, "passed", check->passed);
-    add_error(object, "loss_error", check->loss_error);
-    cJSON_AddNumberToObject(object, "loss_limit", check->loss_limit);
-    add_error(object, "gradient_error", check->gradient_error);
-    cJSON_AddNumberToObject(object, "gradient_limit", check->gradient_limit);
-    cJSON_AddStringToObject(object, "worst_tensor", check->worst_name);
+    cJSON_AddBoolToObject(object, "equal", check->equal);
+    cJSON_AddNumberToObject(object, "steps", (double)check->steps);
+    add_error(object, "gradient_error", check->gradient);
+    cJSON_AddStringToObject(object, "gradient_tensor", check->gradient_tensor);
+    add_error(object, "loss_error", check->loss);
+    add_error(object, "parameter_error", check->parameter);
 }
 
 cJSON *sc_run_result_to_json(const struct sc_plan *plan, const struct sc_run_result *result,
-                             const struct sc_run_check *check)
+                             const struct sc_check_result *check)
 {
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "schema", "stepcast.result/1");
@@ -106,18 +106,21 @@ static void print_memory(const struct sc_run_result *result, FILE *stream)
             sc_print_bytes((double)result->memory.resident_bytes, text, sizeof(text)));
 }
 
-static void print_check(const struct sc_run_check *check, FILE *stream)
+static void print_check(const struct sc_check_result *check, FILE *stream)
 {
-    fprintf(
-        stream,
-        "  %-10s  %s against one rank: loss %.1e (limit %.0e), gradients %.1e (limit %.0e%s%s)\n",
-        "check", check->passed ? "passed" : "FAILED", check->loss_error, check->loss_limit,
-        check->gradient_error, check->gradient_limit, check->worst_name[0] ? ", " : "",
-        check->worst_name);
+    fprintf(stream,
+            "  %-10s  %s the same training on one rank: gradients %.1e (limit %.0e), loss %.1e "
+            "(limit %.0e)\n",
+            "check", check->equal ? "equals" : "DIFFERS from", check->gradient, SC_CHECK_GRADIENT,
+            check->loss, SC_CHECK_LOSS);
+    if (!check->equal) {
+        fprintf(stream, "  %-10s  the gradient that differs most is %s\n", "",
+                check->gradient_tensor);
+    }
 }
 
 void sc_run_result_print(const struct sc_plan *plan, const struct sc_run_result *result,
-                         const struct sc_run_check *check, FILE *stream)
+                         const struct sc_check_result *check, FILE *stream)
 {
     int64_t ranks = sc_plan_ranks(plan);
     fprintf(stream, "%s, %" PRId64 " rank%s\n%s\n\n", plan->name, ranks, ranks == 1 ? "" : "s",

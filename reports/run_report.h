@@ -5,15 +5,15 @@
 #include <cjson/cJSON.h>
 #include <stdio.h>
 
+#include "exec/check.h"
 #include "exec/launch.h"
 #include "plans/plan.h"
-#include "reports/run_check.h"
 
 /* {step_time_s, steps[], losses[], memory{}, ...}; `check` may be NULL. The caller deletes it; NULL
  * when out of memory. */
 cJSON *sc_run_result_to_json(const struct sc_plan *plan, const struct sc_run_result *result,
-                             const struct sc_run_check *check);
+                             const struct sc_check_result *check);
 void sc_run_result_print(const struct sc_plan *plan, const struct sc_run_result *result,
-                         const struct sc_run_check *check, FILE *stream);
+                         const struct sc_check_result *check, FILE *stream);
 
 #endif
