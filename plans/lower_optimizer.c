@@ -84,8 +84,8 @@ static void adam(struct sc_lowering *l, size_t index, bool last)
 {
     const struct sc_bucket *bucket = &l->buckets.items[index];
     struct sc_op *op = flat_op(l, SC_ADAM, N_OPTIMIZER, index);
-    op->p.flat.beta1 = (float)l->plan->optimizer.beta1;
-    op->p.flat.beta2 = (float)l->plan->optimizer.beta2;
+    op->p.flat.beta1 = l->plan->optimizer.beta1;
+    op->p.flat.beta2 = l->plan->optimizer.beta2;
     op->p.flat.epsilon = (float)l->plan->optimizer.epsilon;
     op->p.flat.weight_decay = (float)l->plan->optimizer.weight_decay;
     sc_lower_in(l, SC_ROLE_GRADIENT, bucket->gradient_shard);

@@ -166,7 +166,8 @@ union sc_parameters {
         bool inverse;
     } rope;
     struct { /* norm_squares, adam */
-        float beta1, beta2, epsilon, weight_decay;
+        double beta1, beta2;
+        float epsilon, weight_decay;
         uint32_t first_range, ranges; /* in sc_program.ranges */
         struct sc_index shard;        /* element of the bucket at which GRADIENT begins */
     } flat;

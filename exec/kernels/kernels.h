@@ -339,7 +339,8 @@ struct sc_adamw_args {
     const struct sc_kernel_range *ranges; /* [range_count] */
     int64_t range_count;
     const struct sc_kernel_state *state;
-    float beta1, beta2, epsilon, weight_decay;
+    double beta1, beta2; /* double: 1 - beta2 in float is 5e-5 off at 0.999 */
+    float epsilon, weight_decay;
 };
 
 /*

@@ -8,13 +8,15 @@ INLINE void adamw_range(const struct sc_adamw_args *a, int64_t lo, int64_t hi, f
     const float *gradient = a->gradient;
     const float rate = a->state->learning_rate, clip = a->state->clip;
     const float correction1 = a->state->correction1, correction2 = a->state->correction2;
-    const float beta1 = a->beta1, beta2 = a->beta2, epsilon = a->epsilon;
+    const float beta1 = (float)a->beta1, rest1 = (float)(1.0 - a->beta1);
+    const float beta2 = (float)a->beta2, rest2 = (float)(1.0 - a->beta2);
+    const float epsilon = a->epsilon;
     const float shrink = 1.0f - rate * a->weight_decay * weight;
     FOR_EACH_IN(i, lo, hi)
     {
         float g = clip * gradient[i];
-        float m_new = beta1 * m[i] + (1.0f - beta1) * g;
-        float v_new = beta2 * v[i] + (1.0f - beta2) * g * g;
+        float m_new = beta1 * m[i] + rest1 * g;
+        float v_new = beta2 * v[i] + rest2 * g * g;
         float update = rate * (m_new * correction1) / (sqrtf(v_new * correction2) + epsilon);
         m[i] = m_new;
         v[i] = v_new;
