@@ -119,6 +119,64 @@ enum stepcast_status stepcast_forecast_json(const struct stepcast_forecast *fore
 /* Belongs to the forecast. */
 const struct stepcast_trace *stepcast_forecast_trace(const struct stepcast_forecast *forecast);
 
+/* ---- running ----------------------------------------------------------------------------- */
+
+struct stepcast_run_options {
+    int64_t steps, warmup;    /* measured steps; steps before them */
+    int64_t cores;            /* of this machine; 0: all */
+    const char *backend;      /* NULL: "host" */
+    const char *data_file;    /* tokens; NULL: drawn from the plan's seed */
+    const char *initial_file; /* first parameters (safetensors); NULL: drawn */
+    const char *save_file;    /* last parameters; NULL: not saved */
+    bool chaos;               /* another order of what the plan leaves open ... */
+    uint64_t chaos_seed;      /* ... chosen by this */
+    bool trace;               /* keep times of operations */
+};
+
+struct stepcast_run;
+
+/* 5 steps after 2 of warm-up on all cores of the host. */
+void stepcast_run_options_neutral(struct stepcast_run_options *options);
+/* Runs the plan on this machine; its ranks are threads of this process. `options` NULL: neutral. */
+enum stepcast_status stepcast_run(const struct stepcast_plan *plan,
+                                  const struct stepcast_run_options *options,
+                                  struct stepcast_run **out, struct stepcast_error *error);
+void stepcast_run_destroy(struct stepcast_run **run);
+/* Median of the measured steps. */
+double stepcast_run_step_time(const struct stepcast_run *run);
+/* Losses of all steps, warm-up first; *count is their number. */
+const double *stepcast_run_losses(const struct stepcast_run *run, size_t *count);
+/* What `stepcast run --json` prints. */
+enum stepcast_status stepcast_run_json(const struct stepcast_run *run, char **out,
+                                       struct stepcast_error *error);
+/* Belongs to the run; NULL when none was asked for. */
+const struct stepcast_trace *stepcast_run_trace(const struct stepcast_run *run);
+
+/* ---- search ------------------------------------------------------------------------------ */
+
+struct stepcast_search_options {
+    const char *model, *hardware; /* shipped names or files */
+    int64_t devices;              /* ranks */
+    int64_t global_batch;         /* sequences of a step */
+    int64_t sequence_length;      /* 0: the model's longest */
+    size_t top;                   /* plans to keep; 0: all that fit */
+    /* Called now and then with a short line, from the calling thread or another; may be NULL. */
+    void (*progress)(void *context, const char *line);
+    void *context;
+};
+
+struct stepcast_search;
+
+/* Finds the fastest plans that fit; none is no failure. */
+enum stepcast_status stepcast_search(const struct stepcast_search_options *options,
+                                     struct stepcast_search **out, struct stepcast_error *error);
+void stepcast_search_destroy(struct stepcast_search **search);
+size_t stepcast_search_count(const struct stepcast_search *search);
+/* Plan `index` < count, fastest first. */
+double stepcast_search_step_time(const struct stepcast_search *search, size_t index);
+enum stepcast_status stepcast_search_plan_json(const struct stepcast_search *search, size_t index,
+                                               char **out, struct stepcast_error *error);
+
 /* ---- comparison -------------------------------------------------------------------------- */
 
 struct stepcast_comparison;

@@ -72,13 +72,7 @@ static enum sc_status write_plans(const char *directory, const struct sc_search_
     SC_TRY(sc_make_directory(directory, err));
     for (size_t i = 0; i < result->plans.count; i++) {
         SC_TRY(plan_file(directory, &result->plans.items[i], file, err));
-        cJSON *object = sc_plan_to_json(&result->plans.items[i].plan);
-        if (object == NULL) {
-            return sc_fail(err, SC_NO_MEMORY, "out of memory while writing %s", file);
-        }
-        enum sc_status status = sc_json_write(object, file, err);
-        cJSON_Delete(object);
-        SC_TRY(status);
+        SC_TRY(sc_plan_write(&result->plans.items[i].plan, file, err));
     }
     return SC_OK;
 }
@@ -152,12 +146,6 @@ static enum sc_status report(const struct cli_settings *settings,
                          result->considered, result->refusal);
 }
 
-/* The name that plan files give: a path as written would be relative to their folder. */
-static void name_hardware(const char *name, struct sc_plan *base)
-{
-    snprintf(base->hardware.profile, sizeof(base->hardware.profile), "%s", name);
-}
-
 static enum sc_status search(const struct cli_settings *settings, const struct sc_model *model,
                              const struct sc_hardware *hardware, struct sc_error *err)
 {
@@ -167,7 +155,7 @@ static enum sc_status search(const struct cli_settings *settings, const struct s
     int64_t length =
         settings->sequence_length > 0 ? settings->sequence_length : model->max_positions;
     sc_search_base(model, hardware, settings->global_batch, length, &base);
-    name_hardware(settings->hardware, &base);
+    snprintf(base.hardware.profile, sizeof(base.hardware.profile), "%s", settings->hardware);
     struct sc_search_options options = {.base = &base,
                                         .hardware = hardware,
                                         .devices = settings->devices,

@@ -36,6 +36,7 @@ struct cli_settings {
     /* calibrate */
     const char *name;
     int64_t seconds;
+    bool tiny;
 };
 
 struct cli_option;

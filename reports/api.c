@@ -3,15 +3,21 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/data.h"
+#include "exec/launch.h"
 #include "model/hardware.h"
 #include "base/units.h"
 #include "plans/plan.h"
 #include "plans/trace.h"
 #include "reports/chrome_trace.h"
 #include "reports/compare.h"
+#include "reports/run_report.h"
+#include "sim/search.h"
+#include "sim/simulate.h"
 
 /* The numbers are the same inside and outside. */
 static_assert((int)STEPCAST_OK == (int)SC_OK && (int)STEPCAST_NO == (int)SC_NO &&
@@ -30,6 +36,22 @@ struct stepcast_plan {
 
 struct stepcast_trace {
     struct sc_trace trace;
+};
+
+struct stepcast_forecast {
+    struct sc_sim_result result; /* without its trace: that is the handle beside it */
+    struct stepcast_trace trace;
+};
+
+struct stepcast_run {
+    struct sc_plan plan;
+    struct sc_run_result result; /* likewise */
+    struct stepcast_trace trace;
+    bool has_trace;
+};
+
+struct stepcast_search {
+    struct sc_search_result result;
 };
 
 struct stepcast_comparison {
@@ -200,6 +222,252 @@ double stepcast_trace_step_time(const struct stepcast_trace *trace)
 size_t stepcast_trace_operations(const struct stepcast_trace *trace)
 {
     return trace->trace.rows.count;
+}
+
+/* ---- simulation -------------------------------------------------------------------------- */
+
+enum stepcast_status stepcast_simulate(const struct stepcast_plan *plan,
+                                       struct stepcast_forecast **out, struct stepcast_error *error)
+{
+    struct sc_error err = SC_ERROR_INIT;
+    struct sc_sim_options options = {.verify = true, .trace = true};
+    struct stepcast_forecast *forecast = calloc(1, sizeof(*forecast));
+    if (forecast == NULL) {
+        return fail_memory(sizeof(*forecast), error);
+    }
+    enum sc_status status =
+        sc_simulate(&plan->plan, &plan->hardware, &options, &forecast->result, &err);
+    if (status != SC_OK) {
+        free(forecast);
+        return hand_out(status, &err, error);
+    }
+    forecast->trace.trace = forecast->result.trace;
+    sc_trace_init(&forecast->result.trace);
+    forecast->result.has_trace = false;
+    *out = forecast;
+    return STEPCAST_OK;
+}
+
+void stepcast_forecast_destroy(struct stepcast_forecast **forecast)
+{
+    if (forecast != NULL && *forecast != NULL) {
+        sc_sim_result_free(&(*forecast)->result);
+        sc_trace_free(&(*forecast)->trace.trace);
+        free(*forecast);
+        *forecast = NULL;
+    }
+}
+
+double stepcast_forecast_step_time(const struct stepcast_forecast *forecast)
+{
+    return forecast->result.step_time_s;
+}
+
+double stepcast_forecast_tokens_per_s(const struct stepcast_forecast *forecast)
+{
+    return forecast->result.tokens_per_s;
+}
+
+double stepcast_forecast_mfu(const struct stepcast_forecast *forecast)
+{
+    return forecast->result.mfu;
+}
+
+double stepcast_forecast_hfu(const struct stepcast_forecast *forecast)
+{
+    return forecast->result.hfu;
+}
+
+double stepcast_forecast_device_peak(const struct stepcast_forecast *forecast)
+{
+    return (double)forecast->result.memory[SC_DEVICE].arena_bytes;
+}
+
+double stepcast_forecast_device_used(const struct stepcast_forecast *forecast)
+{
+    return (double)forecast->result.memory[SC_DEVICE].used_bytes;
+}
+
+enum stepcast_status stepcast_forecast_json(const struct stepcast_forecast *forecast, char **out,
+                                            struct stepcast_error *error)
+{
+    return print_json(sc_sim_result_to_json(&forecast->result), out, error);
+}
+
+const struct stepcast_trace *stepcast_forecast_trace(const struct stepcast_forecast *forecast)
+{
+    return &forecast->trace;
+}
+
+/* ---- running ----------------------------------------------------------------------------- */
+
+void stepcast_run_options_neutral(struct stepcast_run_options *options)
+{
+    struct sc_run_options neutral;
+    sc_run_options_neutral(&neutral);
+    memset(options, 0, sizeof(*options));
+    options->steps = neutral.steps;
+    options->warmup = neutral.warmup;
+    options->cores = neutral.cores;
+}
+
+static void set_run_options(const struct stepcast_run_options *options, struct sc_data *data,
+                            struct sc_run_options *out)
+{
+    sc_run_options_neutral(out);
+    out->steps = options->steps;
+    out->warmup = options->warmup;
+    out->cores = options->cores;
+    out->backend = options->backend;
+    out->initial_file = options->initial_file;
+    out->save_file = options->save_file;
+    out->chaos = options->chaos;
+    out->chaos_seed = options->chaos_seed;
+    out->trace = options->trace;
+    if (data != NULL) {
+        out->data = (struct sc_batch_source){sc_data_next, data};
+    }
+}
+
+static enum sc_status run_plan(const struct sc_plan *plan,
+                               const struct stepcast_run_options *options,
+                               struct sc_run_result *result, struct sc_error *err)
+{
+    struct sc_run_options inner;
+    struct sc_data *data = NULL;
+    if (options->data_file != NULL) {
+        SC_TRY(sc_data_open(options->data_file, plan->model.vocab_size, plan->seed, &data, err));
+    }
+    set_run_options(options, data, &inner);
+    enum sc_status status = sc_run_plan(plan, &inner, result, err);
+    sc_data_close(&data);
+    return status;
+}
+
+enum stepcast_status stepcast_run(const struct stepcast_plan *plan,
+                                  const struct stepcast_run_options *options,
+                                  struct stepcast_run **out, struct stepcast_error *error)
+{
+    struct sc_error err = SC_ERROR_INIT;
+    struct stepcast_run_options neutral;
+    stepcast_run_options_neutral(&neutral);
+    struct stepcast_run *run = calloc(1, sizeof(*run));
+    if (run == NULL) {
+        return fail_memory(sizeof(*run), error);
+    }
+    run->plan = plan->plan;
+    enum sc_status status =
+        run_plan(&run->plan, options != NULL ? options : &neutral, &run->result, &err);
+    if (status != SC_OK) {
+        free(run);
+        return hand_out(status, &err, error);
+    }
+    run->has_trace = run->result.has_trace;
+    if (run->has_trace) {
+        run->trace.trace = run->result.trace;
+        sc_trace_init(&run->result.trace);
+        run->result.has_trace = false;
+    }
+    *out = run;
+    return STEPCAST_OK;
+}
+
+void stepcast_run_destroy(struct stepcast_run **run)
+{
+    if (run != NULL && *run != NULL) {
+        sc_run_result_free(&(*run)->result);
+        sc_trace_free(&(*run)->trace.trace);
+        free(*run);
+        *run = NULL;
+    }
+}
+
+double stepcast_run_step_time(const struct stepcast_run *run)
+{
+    return run->result.step_time_s;
+}
+
+const double *stepcast_run_losses(const struct stepcast_run *run, size_t *count)
+{
+    *count = run->result.has_losses ? (size_t)(run->result.warmup + run->result.steps) : 0;
+    return run->result.losses;
+}
+
+enum stepcast_status stepcast_run_json(const struct stepcast_run *run, char **out,
+                                       struct stepcast_error *error)
+{
+    return print_json(sc_run_result_to_json(&run->plan, &run->result, NULL), out, error);
+}
+
+const struct stepcast_trace *stepcast_run_trace(const struct stepcast_run *run)
+{
+    return run->has_trace ? &run->trace : NULL;
+}
+
+/* ---- search ------------------------------------------------------------------------------ */
+
+static enum sc_status search(const struct stepcast_search_options *options,
+                             struct sc_search_result *out, struct sc_error *err)
+{
+    struct sc_model model;
+    struct sc_hardware hardware;
+    struct sc_plan base;
+    SC_TRY(sc_model_load(options->model, NULL, &model, err));
+    SC_TRY(sc_hardware_load(options->hardware, NULL, NULL, 0, &hardware, err));
+    int64_t length = options->sequence_length > 0 ? options->sequence_length : model.max_positions;
+    sc_search_base(&model, &hardware, options->global_batch, length, &base);
+    snprintf(base.hardware.profile, sizeof(base.hardware.profile), "%s", options->hardware);
+    struct sc_search_options inner = {.base = &base,
+                                      .hardware = &hardware,
+                                      .devices = options->devices,
+                                      .top = (int64_t)options->top,
+                                      .progress = options->progress,
+                                      .context = options->context};
+    enum sc_status status = sc_search(&inner, out, err);
+    sc_hardware_free(&hardware);
+    return status;
+}
+
+enum stepcast_status stepcast_search(const struct stepcast_search_options *options,
+                                     struct stepcast_search **out, struct stepcast_error *error)
+{
+    struct sc_error err = SC_ERROR_INIT;
+    struct stepcast_search *found = calloc(1, sizeof(*found));
+    if (found == NULL) {
+        return fail_memory(sizeof(*found), error);
+    }
+    enum sc_status status = search(options, &found->result, &err);
+    if (status != SC_OK) {
+        free(found);
+        return hand_out(status, &err, error);
+    }
+    *out = found;
+    return STEPCAST_OK;
+}
+
+void stepcast_search_destroy(struct stepcast_search **search_handle)
+{
+    if (search_handle != NULL && *search_handle != NULL) {
+        sc_search_result_free(&(*search_handle)->result);
+        free(*search_handle);
+        *search_handle = NULL;
+    }
+}
+
+size_t stepcast_search_count(const struct stepcast_search *found)
+{
+    return found->result.plans.count;
+}
+
+double stepcast_search_step_time(const struct stepcast_search *found, size_t index)
+{
+    return found->result.plans.items[index].step_time_s;
+}
+
+enum stepcast_status stepcast_search_plan_json(const struct stepcast_search *found, size_t index,
+                                               char **out, struct stepcast_error *error)
+{
+    return print_json(sc_plan_to_json(&found->result.plans.items[index].plan), out, error);
 }
 
 /* ---- comparison -------------------------------------------------------------------------- */

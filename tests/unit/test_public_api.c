@@ -40,7 +40,7 @@ static void a_failure_is_one_line_and_no_handle(void **state)
                      STEPCAST_BAD_INPUT);
     assert_null(plan);
     assert_int_equal(error.status, STEPCAST_BAD_INPUT);
-    assert_non_null(strstr(error.text, "zero.stage: found 7"));
+    assert_non_null(strstr(error.text, "zero.stage: found"));
     assert_null(strchr(error.text, '\n'));
     stepcast_plan_destroy(&plan); /* NULL is accepted */
     stepcast_plan_destroy(NULL);
@@ -90,6 +90,46 @@ static void traces_compare(void **state)
     stepcast_comparison_destroy(&comparison);
     stepcast_trace_destroy(&predicted);
     stepcast_trace_destroy(&measured);
+}
+
+/* Forecast and run are two readings of one step program: the same operations, rank by rank. */
+static void forecast_and_run_have_the_same_rows(void **state)
+{
+    (void)state;
+    struct stepcast_error error;
+    struct stepcast_plan *plan = NULL;
+    struct stepcast_forecast *forecast = NULL;
+    struct stepcast_run *run = NULL;
+    struct stepcast_comparison *comparison = NULL;
+    struct stepcast_run_options options;
+    char *json = NULL;
+    size_t losses = 0;
+    const char *const set[] = {"batch.sequence_length=16"};
+    assert_int_equal(
+        stepcast_plan_load("host_tiny-gpt_2ranks_tp2_domino2", NULL, set, 1, &plan, &error),
+        STEPCAST_OK);
+    assert_int_equal(stepcast_simulate(plan, &forecast, &error), STEPCAST_OK);
+    stepcast_run_options_neutral(&options);
+    options.steps = 2;
+    options.warmup = 1;
+    options.trace = true;
+    assert_int_equal(stepcast_run(plan, &options, &run, &error), STEPCAST_OK);
+    stepcast_plan_destroy(&plan); /* results stand on their own */
+
+    const struct stepcast_trace *predicted = stepcast_forecast_trace(forecast);
+    const struct stepcast_trace *measured = stepcast_run_trace(run);
+    assert_true(stepcast_trace_operations(predicted) > 100);
+    assert_int_equal(stepcast_trace_operations(predicted), stepcast_trace_operations(measured));
+    assert_int_equal(stepcast_compare(&predicted, &measured, 1, &comparison, &error), STEPCAST_OK);
+    assert_int_equal(stepcast_comparison_json(comparison, &json, &error), STEPCAST_OK);
+    assert_non_null(strstr(json, "\"joined\":\ttrue"));
+    assert_non_null(strstr(json, "\"notes\":\t[]"));
+    assert_non_null(stepcast_run_losses(run, &losses));
+    assert_int_equal(losses, 3);
+    stepcast_free(json);
+    stepcast_comparison_destroy(&comparison);
+    stepcast_run_destroy(&run);
+    stepcast_forecast_destroy(&forecast);
 }
 
 struct job {
@@ -156,6 +196,7 @@ int main(void)
         cmocka_unit_test(a_failure_is_one_line_and_no_handle),
         cmocka_unit_test(set_reaches_the_plan),
         cmocka_unit_test(traces_compare),
+        cmocka_unit_test(forecast_and_run_have_the_same_rows),
         cmocka_unit_test(two_plans_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
