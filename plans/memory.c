@@ -106,7 +106,8 @@ static enum sc_status plan_place(struct planner *planner, enum sc_place place, s
     struct sc_place_memory *memory = &class->memory[place];
     memset(memory, 0, sizeof(*memory));
     uint32_t count = lives_of(planner, place);
-    memory->bound_bytes = sc_pack_bound(&planner->lives, planner->which, count, planner->scratch);
+    SC_TRY(sc_pack_bound(&planner->lives, planner->which, count, planner->scratch,
+                         &memory->bound_bytes, err));
     SC_TRY(sc_pack(&planner->lives, planner->which, count, memory->bound_bytes, &memory->step_bytes,
                    err));
     for (uint32_t i = 0; i < count; ++i) {

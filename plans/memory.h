@@ -14,8 +14,10 @@
 
 #include "plans/program.h"
 
-/* Fills offsets, memory[] and memory_mode of every class. capacity 0: unlimited. SC_NO when a class
- * does not fit a place even in issue order: the line names place, bytes needed and there. */
+/* Fills offsets, memory[] and memory_mode of every class. capacity 0 or NULL: unlimited.
+ * bound_bytes is the heaviest set found of buffers of which no two may share (memory_pack.h). SC_NO
+ * when a class does not fit a place even in issue order: the line names place, bytes needed and
+ * there. */
 enum sc_status sc_memory_plan(struct sc_program *program, const uint64_t capacity[SC_PLACE_COUNT],
                               struct sc_error *err);
 

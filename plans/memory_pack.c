@@ -251,16 +251,12 @@ static int by_time(const void *left, const void *right)
                           : (a->change > b->change) - (a->change < b->change);
 }
 
-/* The position at which most bytes are alive in issue order. */
+/* The position at which most bytes are alive in issue order; `edges` has room for 2 a life. */
 static uint64_t heaviest_position(const struct sc_lives *lives, const uint32_t *which,
-                                  uint32_t count, int32_t *position)
+                                  uint32_t count, struct edge *edges, int32_t *position)
 {
-    struct edge *edges = malloc(2 * (size_t)count * sizeof(*edges));
     int64_t alive = 0, most = 0;
     *position = 0;
-    if (edges == NULL) {
-        return 0;
-    }
     for (uint32_t i = 0; i < count; ++i) {
         const struct sc_life *life = &lives->items.items[which[i]];
         edges[2 * i] = (struct edge){life->first, (int64_t)life->bytes};
@@ -274,7 +270,6 @@ static uint64_t heaviest_position(const struct sc_lives *lives, const uint32_t *
             *position = edges[i].at;
         }
     }
-    free(edges);
     return (uint64_t)most;
 }
 
@@ -289,28 +284,45 @@ static bool conflicts_with_all(const struct sc_lives *lives, uint32_t life, cons
     return true;
 }
 
-uint64_t sc_pack_bound(const struct sc_lives *lives, const uint32_t *which, uint32_t count,
-                       uint32_t *scratch)
+/* Adds to the set alive at `position` whatever conflicts with all of it; returns its bytes. */
+static uint64_t enlarge(const struct sc_lives *lives, const uint32_t *which, uint32_t count,
+                        int32_t position, uint32_t *set)
 {
-    int32_t position;
-    uint64_t bound = heaviest_position(lives, which, count, &position);
-    uint32_t set = 0;
-    if (!lives->by_waits) {
-        return bound;
-    }
+    uint64_t added = 0;
+    uint32_t members = 0;
     for (uint32_t i = 0; i < count; ++i) {
         const struct sc_life *life = &lives->items.items[which[i]];
         if (life->first <= position && position <= life->last) {
-            scratch[set++] = which[i];
+            set[members++] = which[i];
         }
     }
     for (uint32_t i = 0; i < count; ++i) {
         const struct sc_life *life = &lives->items.items[which[i]];
         if ((life->first > position || life->last < position) &&
-            conflicts_with_all(lives, which[i], scratch, set)) {
-            scratch[set++] = which[i];
-            bound += life->bytes;
+            conflicts_with_all(lives, which[i], set, members)) {
+            set[members++] = which[i];
+            added += life->bytes;
         }
     }
-    return bound;
+    return added;
+}
+
+enum sc_status sc_pack_bound(const struct sc_lives *lives, const uint32_t *which, uint32_t count,
+                             uint32_t *scratch, uint64_t *bound, struct sc_error *err)
+{
+    int32_t position;
+    *bound = 0;
+    if (count == 0) {
+        return SC_OK;
+    }
+    struct edge *edges = malloc(2 * (size_t)count * sizeof(*edges));
+    if (edges == NULL) {
+        return sc_fail_memory(err, 2 * (size_t)count * sizeof(*edges));
+    }
+    *bound = heaviest_position(lives, which, count, edges, &position);
+    free(edges);
+    if (lives->by_waits) {
+        *bound += enlarge(lives, which, count, position, scratch);
+    }
+    return SC_OK;
 }

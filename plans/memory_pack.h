@@ -38,10 +38,11 @@ bool sc_lives_conflict(const struct sc_lives *lives, uint32_t a, uint32_t b);
 /* Packs the lives numbered in `which` from offset 0; *bytes is the region's size. */
 enum sc_status sc_pack(struct sc_lives *lives, const uint32_t *which, uint32_t count,
                        uint64_t bound, uint64_t *bytes, struct sc_error *err);
-/* A size below which no packing can come: the heaviest set found of which no two may share. In
- * issue order it is the heaviest there is (a clique of intervals is a set alive at one op); by
- * waits it is that one, enlarged greedily, so that the true bound may be higher. */
-uint64_t sc_pack_bound(const struct sc_lives *lives, const uint32_t *which, uint32_t count,
-                       uint32_t *scratch);
+/* *bound: a size below which no packing can come, the heaviest set found of which no two may share.
+ * In issue order it is the heaviest there is (a clique of intervals is a set alive at one op); by
+ * waits it is that one, enlarged greedily, so that the true bound may be a little higher. `scratch`
+ * has room for `count`. */
+enum sc_status sc_pack_bound(const struct sc_lives *lives, const uint32_t *which, uint32_t count,
+                             uint32_t *scratch, uint64_t *bound, struct sc_error *err);
 
 #endif

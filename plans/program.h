@@ -247,7 +247,7 @@ struct sc_place_memory {
     uint64_t step_bytes;       /* region of step buffers, [0, step_bytes) of the arena */
     uint64_t persistent_bytes; /* region behind it */
     uint64_t arena_bytes;      /* both */
-    uint64_t bound_bytes;      /* least possible for the step region in the mode in force */
+    uint64_t bound_bytes;      /* the step region cannot be smaller in the mode in force */
     uint32_t peak_op;          /* op at which most bytes are alive (step and persistent) */
     uint64_t peak_bytes;       /* alive there, sizes rounded to 256 */
 };
@@ -354,7 +354,9 @@ uint32_t sc_add_value(struct sc_program *program, struct sc_class *class, struct
 /* Rows [first_row, +rows), columns [first_col, +cols) of a value; the row stride stays. */
 uint32_t sc_add_view(struct sc_program *program, struct sc_class *class, struct sc_label label,
                      uint32_t of, int64_t first_row, int64_t rows, int64_t first_col, int64_t cols);
-/* This rank's piece of a value of one contiguous run, cut along the axis: bytes / size(axis). */
+/* This rank's piece of a value of one contiguous run, cut along the axis: bytes / size(axis), which
+ * must be a multiple of 256 as the run's offset must. The whole value where the axis has one rank.
+ */
 uint32_t sc_add_shard(struct sc_program *program, struct sc_class *class, struct sc_label label,
                       uint32_t of, enum sc_axis axis);
 /* A persistent token. */
@@ -413,7 +415,10 @@ enum sc_status sc_program_derive_waits(struct sc_program *program, struct sc_err
 uint64_t sc_program_conflicts(const struct sc_program *program, const struct sc_class *class);
 
 /* Checks every rule, independently of the passes above. On failure SC_BUG and one line that begins
- * with the rule's name. */
+ * with the rule's name: structure, wait-range, wait-forward, outside-buffer, outside-arena,
+ * shared-bytes (two buffers alive in the same bytes), read-before-write (of a step buffer),
+ * unordered-access, group-on-two-streams, collective-order, exchange-unmatched, group-order,
+ * deadlock. */
 enum sc_status sc_program_verify(const struct sc_program *program, struct sc_error *err);
 
 /* All passes in their order: waits, memory (capacity of a place in bytes, 0: unlimited), waits by
