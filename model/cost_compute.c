@@ -60,7 +60,8 @@ enum sc_status sc_cost_gemm(const struct sc_hardware *hardware, const struct sc_
     if (!(share > 0.0)) {
         return fail_missing(hardware, "compute.gemm.peak_share", peak, err);
     }
-    SC_TRY(use_flops(hardware, work->input, sc_gemm_flops(work), share, &cost, err));
+    double copies = hardware->compute.gemm_flop_per_byte * sc_gemm_bytes(work);
+    SC_TRY(use_flops(hardware, work->input, sc_gemm_flops(work) + copies, share, &cost, err));
     use_memory(hardware, sc_gemm_bytes(work), hardware->compute.memory_bound_share, &cost);
     cost.latency_s = hardware->compute.gemm_fixed_s;
     sc_cost_set_bound(hardware, &cost);
@@ -123,19 +124,31 @@ static void use_elements(const struct sc_hardware *hardware, double elements, do
     }
 }
 
+/* What of an operation's bytes goes through memory: all of them, or, where its arithmetic is known
+ * as well, those beyond the cache. */
+static double beyond_cache(const struct sc_hardware *hardware, double bytes, double s_per_element)
+{
+    double cache = hardware->compute.cache_bytes * hardware->device.multiprocessors;
+    if (hardware->device.kind != SC_CORES || !(cache > 0.0) || !(s_per_element > 0.0)) {
+        return bytes;
+    }
+    return bytes > cache ? bytes - cache : 0.0;
+}
+
 void sc_cost_memory_bound(const struct sc_hardware *hardware, const char *kind, double bytes,
                           double elements, struct sc_cost *out)
 {
     const struct sc_hw_kind *row = sc_hardware_kind(hardware, kind);
     double share = hardware->compute.memory_bound_share;
+    double s_per_element = row != NULL ? row->s_per_element : 0.0;
     sc_cost_clear(out);
     out->latency_s = hardware->compute.memory_bound_fixed_s;
     if (row != NULL) {
         share = row->bandwidth_share > 0.0 ? row->bandwidth_share : share;
         out->latency_s = row->fixed_s >= 0.0 ? row->fixed_s : out->latency_s;
-        use_elements(hardware, elements, row->s_per_element, out);
+        use_elements(hardware, elements, s_per_element, out);
     }
-    use_memory(hardware, bytes, share, out);
+    use_memory(hardware, beyond_cache(hardware, bytes, s_per_element), share, out);
     sc_cost_set_bound(hardware, out);
 }
 
@@ -157,8 +170,10 @@ static void device_adam(const struct sc_hardware *hardware, double parameters, d
 {
     double fixed = hardware->compute.adam_fixed_s;
     out->latency_s = fixed >= 0.0 ? fixed : hardware->compute.memory_bound_fixed_s;
-    use_elements(hardware, parameters, hardware->compute.adam_s_per_element, out);
-    use_memory(hardware, bytes, hardware->compute.adam_share, out);
+    double s_per_element = hardware->compute.adam_s_per_element;
+    use_elements(hardware, parameters, s_per_element, out);
+    use_memory(hardware, beyond_cache(hardware, bytes, s_per_element), hardware->compute.adam_share,
+               out);
 }
 
 enum sc_status sc_cost_adam(const struct sc_hardware *hardware, enum sc_hw_place place,

@@ -150,8 +150,12 @@ struct sc_hardware {
     struct {
         double gemm_peak_share[SC_PEAK_COUNT]; /* 0: not stated */
         double gemm_fixed_s;
+        double gemm_flop_per_byte; /* copying a byte of an operand takes as long as so many FLOP */
         double attention_forward_share, attention_backward_share, attention_fixed_s;
         double memory_bound_share, memory_bound_fixed_s;
+        /* Cores: operands of one operation up to so many bytes stay in a core's part of the cache;
+         * only what is beyond counts as memory traffic. */
+        double cache_bytes;
         double adam_share, adam_fixed_s, adam_s_per_element;
         int kind_count;
         struct sc_hw_kind kinds[SC_HW_KINDS_MAX];

@@ -84,6 +84,7 @@ static const struct sc_key collectives_keys[] = {TEXT("transport", HW, transport
 static const struct sc_key no_keys[] = {END};
 static const struct sc_key gemm_keys[] = {
     TIME_US("fixed_us", HW, compute.gemm_fixed_s, true),
+    NUMBER("flop_per_byte", HW, compute.gemm_flop_per_byte, false, 1.0, 0.0, 1e6),
     END,
 };
 static const struct sc_key attention_keys[] = {
@@ -95,6 +96,7 @@ static const struct sc_key attention_keys[] = {
 static const struct sc_key memory_bound_keys[] = {
     SHARE("bandwidth_share", HW, compute.memory_bound_share, true),
     TIME_US("fixed_us", HW, compute.memory_bound_fixed_s, true),
+    BYTES("cache_bytes", HW, compute.cache_bytes, false),
     END,
 };
 static const struct sc_key adam_keys[] = {
@@ -200,7 +202,7 @@ const struct sc_key sc_hw_variant_keys[] = {
 
 #define KIND struct sc_hw_kind
 const struct sc_key sc_hw_kind_keys[] = {
-    SHARE("bandwidth_share", KIND, bandwidth_share, false),
+    NUMBER("bandwidth_share", KIND, bandwidth_share, false, 1.0, LEAST, 100.0),
     NUMBER("ns_per_element", KIND, s_per_element, false, NS, 0.0, SC_LARGEST),
     TIME_US("fixed_us", KIND, fixed_s, false),
     END,
