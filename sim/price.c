@@ -10,6 +10,7 @@
 #include "model/cost_compute.h"
 #include "model/cost_copy.h"
 #include "model/topology.h"
+#include "plans/op_cost_name.h"
 #include "sim/machine.h"
 
 /* Distinct places that the groups of one class along one mask can have. */
@@ -275,8 +276,11 @@ static enum sc_status cost_memory_bound(const struct item *item, struct sc_cost 
                                         struct sc_error *err)
 {
     (void)err;
-    sc_cost_memory_bound(item->pricing->hardware, sc_op_kind_name(item->op->kind),
-                         operand_bytes(item), most_elements(item), out);
+    const struct sc_hardware *hardware = item->pricing->hardware;
+    const char *name = sc_op_cost_name(item->op);
+    if (sc_hardware_kind(hardware, name) == NULL)
+        name = sc_op_kind_name(item->op->kind);
+    sc_cost_memory_bound(hardware, name, operand_bytes(item), most_elements(item), out);
     return SC_OK;
 }
 
