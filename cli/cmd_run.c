@@ -7,6 +7,7 @@
 #include "exec/check.h"
 #include "exec/data.h"
 #include "exec/launch.h"
+#include "exec/process.h"
 #include "reports/chrome_trace.h"
 #include "reports/run_report.h"
 
@@ -138,19 +139,37 @@ static enum sc_status train(const struct cli_settings *settings, const struct sc
     return status;
 }
 
-static enum sc_status run(const struct cli_settings *settings, struct sc_error *err)
+static enum sc_status load_and_train(const struct cli_settings *settings,
+                                     struct sc_process *process, struct sc_error *err)
 {
     struct sc_plan plan;
     struct sc_data *data = NULL;
-    SC_TRY(cli_load_plan(settings, &plan, err));
-    if (settings->mpi && !sc_launched_by_mpi()) {
-        return sc_launch_mpirun(sc_plan_ranks(&plan), settings->arguments, err);
+    enum sc_status status = cli_load_plan(settings, &plan, err);
+    if (status == SC_OK && settings->data != NULL) {
+        status = sc_data_open(settings->data, plan.model.vocab_size, plan.seed, &data, err);
     }
-    if (settings->data != NULL) {
-        SC_TRY(sc_data_open(settings->data, plan.model.vocab_size, plan.seed, &data, err));
+    /* A file that one machine lacks ends the run on all. */
+    status = sc_process_agree(process, status, err);
+    if (status == SC_OK && settings->mpi && !sc_launched_by_mpi()) {
+        status = sc_launch_mpirun(sc_plan_ranks(&plan), settings->arguments, err);
+    } else if (status == SC_OK) {
+        status = train(settings, &plan, data, err);
     }
-    enum sc_status status = train(settings, &plan, data, err);
     sc_data_close(&data);
+    return status;
+}
+
+static enum sc_status run(const struct cli_settings *settings, struct sc_error *err)
+{
+    struct sc_process process;
+    sc_process_alone(&process);
+    if (sc_launched_by_mpi()) {
+        SC_TRY(sc_process_mpi(&process, err));
+    }
+    enum sc_status status = load_and_train(settings, &process, err);
+    if (process.index > 0) {
+        err->text[0] = '\0'; /* all processes know of a failure, one says it */
+    }
     sc_launch_end();
     return status;
 }
