@@ -5,6 +5,7 @@
  */
 #include <sha2.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "plans/program.h"
@@ -13,6 +14,9 @@ enum { WORDS = 512 };
 
 /* Words collected before they go into the hash, most significant byte first. */
 struct hasher {
+    const struct sc_program *program;
+    uint32_t *seen; /* [names]: number of the mention; 0: not yet */
+    uint32_t mentioned;
     SHA2_CTX context;
     size_t used;
     uint8_t bytes[WORDS * 8];
@@ -42,20 +46,24 @@ static void put_text(struct hasher *hasher, const char *text)
     SHA256Update(&hasher->context, (const uint8_t *)text, length);
 }
 
-/* Names go in as their text once, in put_names; numbers refer to them. */
-static void put_label(struct hasher *hasher, struct sc_label label)
+/* A name goes in as its text where it is first mentioned, later as the number of that mention:
+ * names that the program holds and no label uses make no difference. */
+static void put_name(struct hasher *hasher, uint32_t name)
 {
-    put(hasher, (uint64_t)label.name << 32 | label.pass);
-    put(hasher, (uint64_t)(uint16_t)label.layer << 32 |
-                    (uint64_t)(uint16_t)label.micro_batch << 16 | (uint16_t)label.piece);
+    if (hasher->seen[name] == 0) {
+        hasher->seen[name] = ++hasher->mentioned;
+        put_text(hasher, hasher->program->names.items[name]);
+    } else {
+        put(hasher, hasher->seen[name]);
+    }
 }
 
-static void put_names(struct hasher *hasher, const struct sc_program *program)
+static void put_label(struct hasher *hasher, struct sc_label label)
 {
-    put(hasher, program->names.count);
-    for (size_t i = 0; i < program->names.count; ++i) {
-        put_text(hasher, program->names.items[i]);
-    }
+    put_name(hasher, label.name);
+    put(hasher, label.pass);
+    put(hasher, (uint64_t)(uint16_t)label.layer << 32 |
+                    (uint64_t)(uint16_t)label.micro_batch << 16 | (uint16_t)label.piece);
 }
 
 static void put_streams(struct hasher *hasher, const struct sc_program *program)
@@ -131,12 +139,13 @@ static void put_class(struct hasher *hasher, const struct sc_class *class)
 enum sc_status sc_program_hash(const struct sc_program *program, char out[SC_HASH_SIZE],
                                struct sc_error *err)
 {
-    (void)err;
-    struct hasher hasher;
+    struct hasher hasher = {.program = program};
     char hex[SHA256_DIGEST_STRING_LENGTH];
-    hasher.used = 0;
+    hasher.seen = calloc(program->names.count + 1, sizeof(*hasher.seen));
+    if (hasher.seen == NULL) {
+        return sc_fail_memory(err, program->names.count * sizeof(*hasher.seen));
+    }
     SHA256Init(&hasher.context);
-    put_names(&hasher, program);
     put_streams(&hasher, program);
     put(&hasher, program->classes.count);
     for (size_t i = 0; i < program->classes.count; ++i) {
@@ -144,6 +153,7 @@ enum sc_status sc_program_hash(const struct sc_program *program, char out[SC_HAS
     }
     flush(&hasher);
     SHA256End(&hasher.context, hex);
+    free(hasher.seen);
     snprintf(out, SC_HASH_SIZE, "sha256:%s", hex);
     return SC_OK;
 }

@@ -162,6 +162,18 @@ static bool row_covered(struct history *history, const struct sc_region *read, u
     return pieces_cover(history, begin, begin + read->width);
 }
 
+/* One run that was written in columns: seen as rows of their pitch, so that most need no look. */
+static void cut_into_rows(const struct history *history, uint32_t chain, struct sc_region *read)
+{
+    for (uint32_t at = chain; at != 0 && read->rows == 1; at = history->writes.items[at - 1].next) {
+        const struct sc_region *write = &history->writes.items[at - 1].region;
+        if (write->rows > 1 && read->width % write->pitch == 0) {
+            read->rows = read->width / write->pitch;
+            read->width = read->pitch = write->pitch;
+        }
+    }
+}
+
 static bool covered_at(struct history *history, const struct sc_region *read, uint32_t chain,
                        uint64_t coordinate)
 {
@@ -190,8 +202,10 @@ static bool covered(struct history *history, const struct sc_region *read, uint3
             return true;
         }
     }
+    struct sc_region rows = *read;
+    cut_into_rows(history, chain, &rows);
     for (uint64_t coordinate = 0; coordinate < read->pieces; ++coordinate) {
-        if (!covered_at(history, read, chain, coordinate)) {
+        if (!covered_at(history, &rows, chain, coordinate)) {
             return false;
         }
     }

@@ -5,7 +5,8 @@
  *   sufficient  every pair that touches a common byte, one of them writing, is in the closure
  *   minimal     without any one wait some conflicting pair is not
  *   packing     buffers that share bytes are ordered both ways round the cycle
- *   verifier    accepts the program, and refuses it without any one wait
+ *   verifier    accepts the program, and refuses it without any one wait; a step buffer read
+ *               where nothing wrote is refused, by bytes
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "base/rng.h"
 #include "plans/memory.h"
 #include "tests/support/random_program.h"
 
@@ -441,9 +443,78 @@ static void test_issue_order(void **state)
     assert_true(packed > 50 && added > 50);
 }
 
+/* ---- read before written ----------------------------------------------------------------- */
+
+/* A view of a random kind: of the matrix, of the same bytes with half or a third the row length. */
+static uint32_t random_view(struct sc_program *program, struct sc_class *class, uint64_t *state,
+                            uint32_t buffer, const int64_t shape[2])
+{
+    static const int64_t cuts[] = {1, 1, 1, 2, 3};
+    int64_t cut = cuts[sc_random_next(state) % 5], rows = shape[0] * cut, cols = shape[1] / cut;
+    struct sc_label label = sc_label(program, "x");
+    uint32_t whole = sc_add_value(program, class, label, buffer, 0, SC_FP32, rows, cols);
+    int64_t row = (int64_t)(sc_random_next(state) % (uint64_t)rows);
+    int64_t col = (int64_t)(sc_random_next(state) % (uint64_t)cols);
+    row = sc_random_next(state) % 2 ? 0 : row;
+    col = sc_random_next(state) % 2 ? 0 : col;
+    int64_t height = 1 + (int64_t)(sc_random_next(state) % (uint64_t)(rows - row));
+    int64_t width = 1 + (int64_t)(sc_random_next(state) % (uint64_t)(cols - col));
+    height = sc_random_next(state) % 2 ? rows - row : height;
+    width = sc_random_next(state) % 2 ? cols - col : width;
+    return sc_add_view(program, class, label, whole, row, height, col, width);
+}
+
+/* Up to six writes and a read of one step buffer: refused exactly when a byte of the read is in no
+ * write. */
+static void test_read_before_write(void **state)
+{
+    (void)state;
+    int refused = 0;
+    for (uint64_t seed = 0; seed < 4 * PROGRAMS; ++seed) {
+        struct sc_mesh mesh;
+        struct sc_program *program;
+        struct sc_error err = SC_ERROR_INIT;
+        uint64_t draws = seed * 77 + 5;
+        const int64_t shape[2] = {1 + (int64_t)(seed % 9), 6 * (1 + (int64_t)(seed % 2))};
+        static struct bytes written, one;
+        memset(&written, 0, sizeof(written));
+        sc_mesh_make(1, 1, 1, 1, &mesh);
+        assert_int_equal(sc_program_create(&mesh, &program, &err), SC_OK);
+        sc_add_stream(program, "only", SC_ENGINE_DEVICE, 0);
+        struct sc_class *class = sc_add_class(program, "all", 0, NULL);
+        struct sc_label label = sc_label(program, "x");
+        uint32_t buffer = sc_add_buffer(program, class, label, SC_DEVICE, SC_STEP, 1,
+                                        (uint64_t)(shape[0] * shape[1] * 4));
+        uint64_t writes = 1 + sc_random_next(&draws) % 6;
+        for (uint64_t i = 0; i <= writes; ++i) {
+            uint32_t view = random_view(program, class, &draws, buffer, shape);
+            sc_add_op(program, &class->step, SC_SCALE, 0, -1, label);
+            sc_add_operand(program, &class->step, SC_ROLE_X, i < writes ? SC_OUT : SC_IN, view);
+            mark_value(&class->values.items[view], true, &one);
+            for (int b = 0; b < BYTES && i < writes; ++b) {
+                written.touched[b] |= one.touched[b];
+            }
+        }
+        bool fine = true;
+        for (int b = 0; b < BYTES; ++b) {
+            fine = fine && (!one.touched[b] || written.touched[b]);
+        }
+        assert_int_equal(sc_program_prepare(program, unlimited, false, &err), SC_OK);
+        enum sc_status status = sc_program_verify(program, &err);
+        if ((status == SC_OK) != fine) {
+            fail_msg("seed %llu: %s", (unsigned long long)seed, fine ? err.text : "accepted");
+        }
+        refused += !fine;
+        sc_program_destroy(&program);
+    }
+    print_message("%d of %d refused\n", refused, 4 * PROGRAMS);
+    assert_true(refused > PROGRAMS && refused < 3 * PROGRAMS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_read_before_write),
         cmocka_unit_test(test_waits),
         cmocka_unit_test(test_packing),
         cmocka_unit_test(test_issue_order),

@@ -399,6 +399,9 @@ static void test_hash(void **state)
                      SC_OK);
     assert_int_equal(sc_program_hash(program, two, &err), SC_OK);
     assert_string_equal(one, two); /* addresses and waits are not in it */
+    sc_intern(program, "a name that no label uses");
+    assert_int_equal(sc_program_hash(program, two, &err), SC_OK);
+    assert_string_equal(one, two);
     program->classes.items[0].step.ops.items[5].label.piece = 1;
     assert_int_equal(sc_program_hash(program, three, &err), SC_OK);
     assert_string_not_equal(one, three);

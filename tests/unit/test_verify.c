@@ -138,7 +138,7 @@ static void test_row_gaps(void **state)
     static const struct {
         int rows, cols;
         bool fine;
-    } reads[] = {{4, 8, true}, {2, 8, true}, {5, 8, false}, {4, 9, false}};
+    } reads[] = {{4, 8, true}, {2, 8, true}, {5, 8, false}, {4, 9, false}, {4, 12, false}};
     for (size_t i = 0; i < sizeof(reads) / sizeof(reads[0]); ++i) {
         struct sc_mesh mesh;
         struct sc_program *program;
