@@ -1,4 +1,6 @@
 /* stepcast run: a plan for real. */
+#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,6 +11,7 @@
 #include "exec/launch.h"
 #include "exec/process.h"
 #include "reports/chrome_trace.h"
+#include "reports/evaluate.h"
 #include "reports/run_report.h"
 
 #define STEPS_MOST 1000000000
@@ -21,6 +24,9 @@ static const struct cli_option OPTIONS[] = {
              "tokens: a file in llm.c's layout, or any file as bytes; else drawn"),
     CLI_TEXT("Training", "--init", "FILE", init, "first parameters (safetensors); else drawn"),
     CLI_TEXT("Training", "--save", "FILE", save, "parameters after the last step (safetensors)"),
+    CLI_FLAG("Training", "--evaluate", evaluate,
+             "train nothing: the loss over the last tenth of --data, which training never\n"
+             "reads (over --steps batches; all by default)"),
     CLI_TEXT("Machine", "--backend", "NAME", backend, "what runs it (host)"),
     CLI_TEXT("Machine", "--transport", "NAME", transport,
              "how ranks talk: threads (of one process; the default) or mpi"),
@@ -65,7 +71,7 @@ static enum sc_status make_options(const struct cli_settings *settings, struct s
 {
     sc_run_options_neutral(out);
     SC_TRY(choose_transport(settings, &out->transport, err));
-    out->steps = settings->steps;
+    out->steps = settings->steps > 0 ? settings->steps : out->steps;
     out->warmup = settings->warmup;
     out->backend = settings->backend;
     out->cores = settings->cores;
@@ -123,6 +129,43 @@ static enum sc_status check_plan(const struct sc_plan *plan, const struct sc_run
     return sc_check(plan, &quiet, out, err);
 }
 
+/* ---- evaluation -------------------------------------------------------------------------- */
+
+static enum sc_status print_evaluation(const struct cli_settings *settings,
+                                       const struct sc_plan *plan,
+                                       const struct sc_evaluation *found, struct sc_error *err)
+{
+    if (!settings->json) {
+        printf("%s: loss %.4f over %" PRId64 " held-out windows of %" PRId64
+               " tokens (perplexity %.2f); single tokens' entropy %.4f\n",
+               plan->name, found->loss, found->windows, plan->batch.sequence_length,
+               exp(found->loss), found->unigram_entropy);
+        return SC_OK;
+    }
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "schema", "stepcast.result/1");
+    cJSON_AddStringToObject(root, "plan", plan->name);
+    cJSON_AddNumberToObject(root, "loss", found->loss);
+    cJSON_AddNumberToObject(root, "windows", (double)found->windows);
+    cJSON_AddNumberToObject(root, "unigram_entropy", found->unigram_entropy);
+    return cli_print_json(root, err);
+}
+
+static enum sc_status evaluate(const struct cli_settings *settings, const struct sc_plan *plan,
+                               struct sc_data *data, struct sc_error *err)
+{
+    struct sc_run_options options;
+    struct sc_evaluation found;
+    if (data == NULL) {
+        return sc_fail(err, SC_USAGE, "--evaluate: found no --data, expected a file of tokens");
+    }
+    SC_TRY(make_options(settings, data, &options, err));
+    SC_TRY(sc_evaluate(plan, &options, data, settings->steps, &found, err));
+    return found.root ? print_evaluation(settings, plan, &found, err) : SC_OK;
+}
+
+/* ---- the command ------------------------------------------------------------------------- */
+
 static enum sc_status train(const struct cli_settings *settings, const struct sc_plan *plan,
                             struct sc_data *data, struct sc_error *err)
 {
@@ -153,7 +196,7 @@ static enum sc_status load_and_train(const struct cli_settings *settings,
     if (status == SC_OK && settings->mpi && !sc_launched_by_mpi()) {
         status = sc_launch_mpirun(sc_plan_ranks(&plan), settings->arguments, err);
     } else if (status == SC_OK) {
-        status = train(settings, &plan, data, err);
+        status = (settings->evaluate ? evaluate : train)(settings, &plan, data, err);
     }
     sc_data_close(&data);
     return status;
@@ -184,6 +227,7 @@ const struct cli_command cli_run = {
         "steps.",
     .examples = "  stepcast run host_tiny-gpt_2ranks_tp2 --steps 20 --trace measured.json\n"
                 "  stepcast run plan.json --data input.txt --steps 200 --save model.safetensors\n"
+                "  stepcast run plan.json --data input.txt --init model.safetensors --evaluate\n"
                 "  mpirun -n 4 stepcast run host_tiny-gpt_4ranks_tp2_dp2 --check\n",
     .operands_least = 1,
     .operands_most = 1,

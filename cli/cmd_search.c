@@ -55,14 +55,19 @@ static enum sc_status check_settings(const struct cli_settings *settings, struct
     return SC_OK;
 }
 
-/* DIR/NAME.json. */
-static enum sc_status plan_file(const char *directory, const struct sc_found *found,
-                                char out[PATH_MAX], struct sc_error *err)
+/* DIR/RANK_NAME.json, so that a listing shows the fastest first. */
+static enum sc_status plan_file(const char *directory, const struct sc_search_result *result,
+                                size_t index, char out[PATH_MAX], struct sc_error *err)
 {
-    int length = snprintf(out, PATH_MAX, "%s/%s.json", directory, found->plan.name);
+    const char *name = result->plans.items[index].plan.name;
+    int digits = 2;
+    for (size_t count = result->plans.count; count > 99; count /= 10) {
+        digits++;
+    }
+    int length = snprintf(out, PATH_MAX, "%s/%0*zu_%s.json", directory, digits, index + 1, name);
     return length > 0 && length < PATH_MAX
                ? SC_OK
-               : sc_fail(err, SC_USAGE, "--out: the path of %s.json is too long", found->plan.name);
+               : sc_fail(err, SC_USAGE, "--out: the path of %s.json is too long", name);
 }
 
 static enum sc_status write_plans(const char *directory, const struct sc_search_result *result,
@@ -71,7 +76,7 @@ static enum sc_status write_plans(const char *directory, const struct sc_search_
     char file[PATH_MAX];
     SC_TRY(sc_make_directory(directory, err));
     for (size_t i = 0; i < result->plans.count; i++) {
-        SC_TRY(plan_file(directory, &result->plans.items[i], file, err));
+        SC_TRY(plan_file(directory, result, i, file, err));
         SC_TRY(sc_plan_write(&result->plans.items[i].plan, file, err));
     }
     return SC_OK;
@@ -90,7 +95,11 @@ static enum sc_status print_json(const char *directory, const struct sc_search_r
     cJSON *plans = cJSON_AddArrayToObject(root, "plans");
     for (size_t i = 0; i < result->plans.count; i++) {
         const struct sc_found *found = &result->plans.items[i];
-        SC_TRY(plan_file(directory, found, file, err));
+        enum sc_status status = plan_file(directory, result, i, file, err);
+        if (status != SC_OK) {
+            cJSON_Delete(root);
+            return status;
+        }
         cJSON *row = cJSON_CreateObject();
         cJSON_AddStringToObject(row, "file", file);
         cJSON_AddNumberToObject(row, "step_time_s", found->step_time_s);

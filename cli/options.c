@@ -15,7 +15,6 @@
 void cli_settings_init(struct cli_settings *settings)
 {
     memset(settings, 0, sizeof(*settings));
-    settings->steps = 5;
     settings->warmup = 2;
     settings->tolerance = -1;
     settings->top = 10;

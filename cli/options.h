@@ -26,9 +26,10 @@ struct cli_settings {
     const char *trace, *timeline, *figures, *out;
     double tolerance; /* negative: none */
     /* run */
-    int64_t steps, warmup, ranks, cores;
+    int64_t steps; /* 0: not given */
+    int64_t warmup, cores;
     const char *backend, *transport, *data, *init, *save;
-    bool mpi, check, chaos, poison, trace_ranks;
+    bool mpi, check, evaluate, chaos, poison, trace_ranks;
     int64_t chaos_seed;
     /* search */
     const char *model;
