@@ -143,7 +143,6 @@ static enum sc_status print_evaluation(const struct cli_settings *settings,
         return SC_OK;
     }
     cJSON *root = cJSON_CreateObject();
-    cJSON_AddStringToObject(root, "schema", "stepcast.result/1");
     cJSON_AddStringToObject(root, "plan", plan->name);
     cJSON_AddNumberToObject(root, "loss", found->loss);
     cJSON_AddNumberToObject(root, "windows", (double)found->windows);

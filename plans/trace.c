@@ -212,7 +212,7 @@ static void write_header(FILE *stream, const struct sc_trace *trace)
     write_key_text(stream, "kind", KIND_NAMES[trace->kind], false);
     write_key_text(stream, "program", trace->program, false);
     write_key_text(stream, "plan", trace->plan, false);
-    write_key_text(stream, "hardware", trace->hardware, true);
+    write_key_text(stream, "hardware", trace->hardware, false);
     write_key_text(stream, "backend", trace->backend, true);
     write_key_text(stream, "machine", trace->machine, true);
     fprintf(stream, "  \"solo\": %s,\n  \"steps_played\": %" PRId64 ",\n  \"period_us\": ",

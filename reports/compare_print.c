@@ -78,7 +78,6 @@ static cJSON *worst_to_json(const struct sc_comparison *comparison)
 cJSON *sc_comparison_to_json(const struct sc_comparison *comparison)
 {
     cJSON *root = cJSON_CreateObject();
-    cJSON_AddStringToObject(root, "schema", "stepcast.result/1");
     cJSON_AddItemToObject(root, "rows", plans_to_json(comparison));
     add_number(root, "median_abs_error", comparison->median_abs_error);
     add_number(root, "max_abs_error", comparison->max_abs_error);

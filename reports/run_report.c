@@ -57,7 +57,6 @@ cJSON *sc_run_result_to_json(const struct sc_plan *plan, const struct sc_run_res
                              const struct sc_check_result *check)
 {
     cJSON *root = cJSON_CreateObject();
-    cJSON_AddStringToObject(root, "schema", "stepcast.result/1");
     cJSON_AddStringToObject(root, "plan", plan->name);
     cJSON_AddStringToObject(root, "machine", result->machine);
     cJSON_AddNumberToObject(root, "ranks", (double)sc_plan_ranks(plan));

@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "tests/support/make_trace.h"
+#include "tests/support/worked_example.h"
 
 static char FILE_NAME[] = "test_trace_XXXXXX";
 
@@ -165,12 +166,46 @@ static void wrong_files_are_refused(void **state)
     }
 }
 
+/* The worked example: 34 operations of one class of two ranks, anchored to the stream of the last
+ * one (adam, on compute); all-reduces at 8, 13, 23, 30. */
+static void a_program_gives_one_row_an_operation(void **state)
+{
+    (void)state;
+    struct sc_error err = SC_ERROR_INIT;
+    struct sc_trace trace;
+    char hash[SC_HASH_SIZE];
+    struct sc_program *program = sc_worked_example();
+    assert_non_null(program);
+    sc_trace_init(&trace);
+    assert_int_equal(sc_trace_begin(&trace, SC_PREDICTED, program, &err), SC_OK);
+    assert_int_equal(sc_program_hash(program, hash, &err), SC_OK);
+    sc_program_destroy(&program); /* the trace stands on its own */
+
+    assert_string_equal(trace.program, hash);
+    assert_int_equal(trace.rows.count, 34);
+    assert_int_equal(trace.classes.items[0].ranks, 2);
+    assert_string_equal(trace.streams.items[trace.anchor], "compute");
+    for (uint32_t i = 0; i < 34; i++) {
+        const struct sc_trace_row *row = &trace.rows.items[i];
+        bool collective = i == 8 || i == 13 || i == 23 || i == 30;
+        assert_int_equal(row->operation, i);
+        assert_int_equal(row->rank, -1);
+        assert_int_equal(row->kind == SC_ALL_REDUCE, collective);
+        assert_int_equal(isnan(row->transfer_us), !collective);
+        assert_true(isnan(row->p10_us) && isnan(row->p90_us) && row->bound == NULL);
+    }
+    assert_string_equal(trace.rows.items[8].label, "down / forward / piece 0");
+    assert_int_equal(trace.rows.items[33].kind, SC_ADAM);
+    sc_trace_free(&trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(written_is_read_back),
         cmocka_unit_test(one_row_is_one_line),
         cmocka_unit_test(wrong_files_are_refused),
+        cmocka_unit_test(a_program_gives_one_row_an_operation),
     };
     return cmocka_run_group_tests(tests, make_file, remove_file);
 }
