@@ -26,7 +26,8 @@ set border 1
 unset grid
 set grid xtics linecolor "#e4e4e4" linetype 1 linewidth 1
 set xrange [0:1.22 * top]
-set yrange [plans - 0.4:-0.6]
+spare = plans < 4 ? 0.5 * (4 - plans) : 0
+set yrange [plans - 0.4 + spare:-0.6 - spare]
 set ytics scale 0 noenhanced
 set key at screen 0.43, screen 0.03 center bottom horizontal samplen 1.2 width 3 textcolor "#333333" reverse Left
 plot \
