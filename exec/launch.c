@@ -281,7 +281,8 @@ static void make_setup(struct run *run)
         .first_rank = mpi ? run->process.index : 0,
         .local_ranks = mpi ? 1 : run->program->mesh.ranks,
         .steps = options->warmup + options->steps,
-        .initial = options->initial_file ? (const float *const *)run->initial.data : NULL,
+        .initial =
+            options->initial_file ? (const float *const *)run->initial.data : options->initial,
         .failure = &run->failure,
     };
     if (options->trace)
@@ -575,7 +576,7 @@ static void describe_machine(const struct run *run, char *out, size_t size)
         fclose(stream);
     if (run->backend->describe)
         run->backend->describe(run->world, backend, sizeof backend);
-    snprintf(out, size, "%s, %ld cores; %s", model, sysconf(_SC_NPROCESSORS_ONLN), backend);
+    snprintf(out, size, "%.100s, %ld cores; %.120s", model, sysconf(_SC_NPROCESSORS_ONLN), backend);
 }
 
 static enum sc_status gather_results(struct run *run, struct sc_run_result *result,

@@ -51,7 +51,8 @@ struct sc_run_options {
     int64_t traced_steps; /* the last so many measured steps; 0: 64 */
     struct sc_batch_source data; /* next NULL: synthetic tokens (exec/data.h) ... */
     uint64_t data_seed;          /* ... of this seed; sc_run_plan takes the plan's */
-    const char *initial_file;    /* parameters from a safetensors file; NULL: drawn */
+    const char *initial_file;    /* parameters from a safetensors file, else ... */
+    const float *const *initial; /* ... these full tensors, by number; NULL: drawn */
     const char *save_file;       /* parameters after the last step; NULL: not saved */
     int64_t snapshot_step; /* step (warm-up counts) whose gradients, and the parameters after which,
                               are kept in the result; -1: none */

@@ -156,14 +156,20 @@ static double learning_rate(const union sc_parameters *p, int64_t done)
     return minimum + share * (maximum - minimum);
 }
 
+/* Of the beta that the moments really have, an fp32 number: 1 - 0.999f is 1.3e-5 off 0.001. */
+static float correction(double beta, int64_t step)
+{
+    return (float)(1 / (1 - pow((double)(float)beta, (double)step)));
+}
+
 static void advance(const union sc_parameters *p, struct sc_step_state *state)
 {
     double rate = learning_rate(p, state->step);
     state->step++;
     state->seed = p->scalar.advance.seed;
     state->learning_rate = (float)rate;
-    state->correction1 = (float)(1 / (1 - pow(p->scalar.advance.beta1, (double)state->step)));
-    state->correction2 = (float)(1 / (1 - pow(p->scalar.advance.beta2, (double)state->step)));
+    state->correction1 = correction(p->scalar.advance.beta1, state->step);
+    state->correction2 = correction(p->scalar.advance.beta2, state->step);
     state->clip = 1;
     state->gradient_norm = 0;
     state->skip = 0;
