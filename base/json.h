@@ -14,6 +14,7 @@
 #include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/arena.h"
 #include "base/status.h"
@@ -89,7 +90,9 @@ enum sc_status sc_json_schema(const struct sc_json *root, const char *schema, st
 /* Nearest of `names` (NULL-terminated) by edit distance, or NULL when nothing is near. */
 const char *sc_nearest(const char *word, const char *const *names);
 
-/* Writes the document atomically, tab-free, two blanks a level. */
+/* Prints the document, tab-free, two blanks a level, and a newline; errors stay in the stream. */
+void sc_json_print(const cJSON *root, FILE *stream);
+/* The same into a file, atomically. */
 enum sc_status sc_json_write(const cJSON *root, const char *file, struct sc_error *err);
 
 #endif

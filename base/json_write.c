@@ -106,11 +106,16 @@ static void write_item(const cJSON *item, int level, FILE *out)
     fputc(array ? ']' : '}', out);
 }
 
+void sc_json_print(const cJSON *root, FILE *stream)
+{
+    write_item(root, 0, stream);
+    fputc('\n', stream);
+}
+
 enum sc_status sc_json_write(const cJSON *root, const char *file, struct sc_error *err)
 {
     struct sc_file_writer writer;
     SC_TRY(sc_file_open(file, &writer, err));
-    write_item(root, 0, writer.stream);
-    fputc('\n', writer.stream);
+    sc_json_print(root, writer.stream);
     return sc_file_commit(&writer, err);
 }

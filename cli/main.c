@@ -34,13 +34,11 @@ static void print_overview(FILE *stream)
 
 enum sc_status cli_print_json(cJSON *object, struct sc_error *err)
 {
-    char *text = object == NULL ? NULL : cJSON_Print(object);
-    cJSON_Delete(object);
-    if (text == NULL) {
+    if (object == NULL) {
         return sc_fail(err, SC_NO_MEMORY, "out of memory while writing JSON");
     }
-    puts(text);
-    free(text);
+    sc_json_print(object, stdout);
+    cJSON_Delete(object);
     return SC_OK;
 }
 

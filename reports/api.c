@@ -77,7 +77,7 @@ int stepcast_exit_code(enum stepcast_status status)
 
 void stepcast_free(char *text)
 {
-    cJSON_free(text);
+    free(text);
 }
 
 static enum stepcast_status hand_out(enum sc_status status, const struct sc_error *err,
@@ -99,9 +99,15 @@ static enum stepcast_status fail_memory(size_t bytes, struct stepcast_error *err
 /* Prints and deletes the object; NULL is out of memory. */
 static enum stepcast_status print_json(cJSON *object, char **out, struct stepcast_error *error)
 {
-    char *text = object != NULL ? cJSON_Print(object) : NULL;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = object != NULL ? open_memstream(&text, &size) : NULL;
+    if (stream != NULL) {
+        sc_json_print(object, stream);
+    }
     cJSON_Delete(object);
-    if (text == NULL) {
+    if (stream == NULL || fclose(stream) != 0) {
+        free(text);
         return fail_memory(1, error);
     }
     *out = text;

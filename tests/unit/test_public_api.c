@@ -58,7 +58,7 @@ static void set_reaches_the_plan(void **state)
         STEPCAST_OK);
     assert_int_equal(stepcast_plan_ranks(plan), 2);
     assert_int_equal(stepcast_plan_json(plan, &json, &error), STEPCAST_OK);
-    assert_non_null(strstr(json, "\"global_batch\":\t8"));
+    assert_non_null(strstr(json, "\"global_batch\": 8"));
     stepcast_free(json);
     stepcast_plan_destroy(&plan);
     assert_null(plan);
@@ -122,8 +122,8 @@ static void forecast_and_run_have_the_same_rows(void **state)
     assert_int_equal(stepcast_trace_operations(predicted), stepcast_trace_operations(measured));
     assert_int_equal(stepcast_compare(&predicted, &measured, 1, &comparison, &error), STEPCAST_OK);
     assert_int_equal(stepcast_comparison_json(comparison, &json, &error), STEPCAST_OK);
-    assert_non_null(strstr(json, "\"joined\":\ttrue"));
-    assert_non_null(strstr(json, "\"notes\":\t[]"));
+    assert_non_null(strstr(json, "\"joined\": true"));
+    assert_non_null(strstr(json, "\"notes\": []"));
     assert_non_null(stepcast_run_losses(run, &losses));
     assert_int_equal(losses, 3);
     stepcast_free(json);
