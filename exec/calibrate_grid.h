@@ -18,8 +18,8 @@ enum sc_probe_family {
     SC_PROBE_ADAM,
     SC_PROBE_STREAM, /* a plain copy of more than the caches hold: memory bandwidth */
     SC_PROBE_COLLECTIVE,
-    SC_PROBE_CHAIN,  /* products one behind the other */
-    SC_PROBE_BESIDE, /* the same products while a collective runs */
+    SC_PROBE_CHAIN,             /* products one behind the other */
+    SC_PROBE_BESIDE,            /* the same products while a collective runs */
     SC_PROBE_BESIDE_COLLECTIVE, /* that collective */
     SC_PROBE_FAMILY_COUNT
 };
@@ -41,7 +41,7 @@ struct sc_probe {
 
 /* Which parts of the grid. */
 struct sc_grid_parts {
-    bool compute, collectives, tiny;
+    bool compute, streaming, collectives, tiny;
 };
 
 struct sc_grid {

@@ -54,7 +54,8 @@ enum sc_status sc_cost_gemm(const struct sc_hardware *hardware, const struct sc_
                             struct sc_cost *out, struct sc_error *err)
 {
     enum sc_hw_peak peak = sc_hardware_peak_of(work->input);
-    double share = hardware->compute.gemm_peak_share[peak];
+    double share = hardware->compute.gemm_peak_share[peak] *
+                   (work->transpose_b ? hardware->compute.gemm_transposed_b_share : 1.0);
     struct sc_cost cost;
     sc_cost_clear(&cost);
     if (!(share > 0.0)) {
@@ -90,6 +91,16 @@ double sc_attention_bytes(const struct sc_attention_work *work)
     return (double)work->batch * (passes * forward + FP32_BYTES * query_rows);
 }
 
+/* What the queries cost beside the products, as FLOP at the products' rate. */
+static double query_flops(const struct sc_hardware *hardware, const struct sc_attention_work *work,
+                          double rate)
+{
+    double s_per_query = work->backward ? hardware->compute.attention_backward_s_per_query
+                                        : hardware->compute.attention_forward_s_per_query;
+    double queries = (double)work->batch * (double)work->query_heads * (double)work->query_length;
+    return queries * s_per_query * rate / hardware->device.units_speed;
+}
+
 enum sc_status sc_cost_attention(const struct sc_hardware *hardware,
                                  const struct sc_attention_work *work, struct sc_cost *out,
                                  struct sc_error *err)
@@ -105,6 +116,7 @@ enum sc_status sc_cost_attention(const struct sc_hardware *hardware,
                        hardware->name);
     }
     SC_TRY(use_flops(hardware, work->dtype, sc_attention_flops(work), share, &cost, err));
+    cost.use[SC_COST_COMPUTE].amount += query_flops(hardware, work, cost.use[SC_COST_COMPUTE].rate);
     use_memory(hardware, sc_attention_bytes(work), hardware->compute.memory_bound_share, &cost);
     cost.latency_s = fixed >= 0.0 ? fixed : hardware->compute.gemm_fixed_s;
     sc_cost_set_bound(hardware, &cost);

@@ -19,6 +19,7 @@ struct sc_gemm_work {
     int64_t batch, m, n, k;
     enum sc_dtype input, output; /* the inputs' type sets the rate */
     bool accumulate;             /* the output is read as well */
+    bool transpose_b;            /* b is stored [n, k] */
     double epilogue_bytes;       /* further bytes that a fused epilogue reads or writes */
 };
 

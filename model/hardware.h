@@ -151,7 +151,10 @@ struct sc_hardware {
         double gemm_peak_share[SC_PEAK_COUNT]; /* 0: not stated */
         double gemm_fixed_s;
         double gemm_flop_per_byte; /* copying a byte of an operand takes as long as so many FLOP */
+        double gemm_transposed_b_share; /* factor on peak_share where B is read transposed */
         double attention_forward_share, attention_backward_share, attention_fixed_s;
+        /* Beside the products, for each query of a head; on cores: of one core. */
+        double attention_forward_s_per_query, attention_backward_s_per_query;
         double memory_bound_share, memory_bound_fixed_s;
         /* Cores: operands of one operation up to so many bytes stay in a core's part of the cache;
          * only what is beyond counts as memory traffic. */

@@ -85,12 +85,17 @@ static const struct sc_key no_keys[] = {END};
 static const struct sc_key gemm_keys[] = {
     TIME_US("fixed_us", HW, compute.gemm_fixed_s, true),
     NUMBER("flop_per_byte", HW, compute.gemm_flop_per_byte, false, 1.0, 0.0, 1e6),
+    SHARE("transposed_b_share", HW, compute.gemm_transposed_b_share, false),
     END,
 };
 static const struct sc_key attention_keys[] = {
     SHARE("forward_peak_share", HW, compute.attention_forward_share, true),
     SHARE("backward_peak_share", HW, compute.attention_backward_share, true),
     TIME_US("fixed_us", HW, compute.attention_fixed_s, false),
+    NUMBER("forward_ns_per_query", HW, compute.attention_forward_s_per_query, false, NS, 0.0,
+           SC_LARGEST),
+    NUMBER("backward_ns_per_query", HW, compute.attention_backward_s_per_query, false, NS, 0.0,
+           SC_LARGEST),
     END,
 };
 static const struct sc_key memory_bound_keys[] = {
@@ -228,6 +233,7 @@ void sc_hardware_neutral(struct sc_hardware *out)
 {
     memset(out, 0, sizeof(*out));
     out->node.sockets = 1;
+    out->compute.gemm_transposed_b_share = 1.0;
     out->compute.attention_fixed_s = -1.0;
     out->compute.adam_fixed_s = -1.0;
     out->issue.steps_ahead = 2;

@@ -225,6 +225,7 @@ static enum sc_status cost_gemm(const struct item *item, struct sc_cost *out, st
         .input = a->dtype,
         .output = c->dtype,
         .accumulate = target->access == SC_INOUT,
+        .transpose_b = item->op->p.gemm.transpose_b,
         .epilogue_bytes = bias != NULL ? (double)sc_value_bytes(bias) : 0,
     };
     return sc_cost_gemm(item->pricing->hardware, &work, out, err);

@@ -1,0 +1,455 @@
+/* Fits of calibration: every family of operations by the form that model/cost_*.c prices it in. */
+#include "exec/calibrate_fit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Timings of some operations of a grid. */
+struct timings {
+    double *x, *seconds, *bytes; /* x: what the fit is over */
+    size_t count;
+};
+
+typedef bool choose_fn(const struct sc_probe *probe, const void *what);
+typedef double measure_fn(const struct sc_probe *probe, const struct sc_grid *grid);
+
+static void timings_free(struct timings *timings)
+{
+    free(timings->x);
+    memset(timings, 0, sizeof(*timings));
+}
+
+static enum sc_status gather(const struct sc_grid *grid, choose_fn *choose, const void *what,
+                             measure_fn *measure, struct timings *out, struct sc_error *err)
+{
+    size_t room = grid->probes.count + 1;
+    memset(out, 0, sizeof(*out));
+    out->x = calloc(3 * room, sizeof(double));
+    if (out->x == NULL) {
+        return sc_fail_memory(err, 3 * room * sizeof(double));
+    }
+    out->seconds = out->x + room;
+    out->bytes = out->x + 2 * room;
+    for (size_t i = 0; i < grid->probes.count; i++) {
+        const struct sc_probe *probe = &grid->probes.items[i];
+        if (choose(probe, what) && probe->seconds > 0.0) {
+            out->x[out->count] = measure(probe, grid);
+            out->seconds[out->count] = probe->seconds;
+            out->bytes[out->count++] = probe->bytes;
+        }
+    }
+    return SC_OK;
+}
+
+static double median(const double *values, size_t count)
+{
+    double *copy = malloc((count + 1) * sizeof(*copy));
+    if (copy == NULL || count == 0) {
+        free(copy);
+        return 0.0;
+    }
+    memcpy(copy, values, count * sizeof(*copy));
+    double middle = sc_fit_quantile(copy, count, 0.5);
+    free(copy);
+    return middle;
+}
+
+/* ---- products and attention -------------------------------------------------------------- */
+
+static bool of_family(const struct sc_probe *probe, const void *what)
+{
+    return probe->family == *(const enum sc_probe_family *)what;
+}
+
+static double flops_of(const struct sc_probe *probe, const struct sc_grid *grid)
+{
+    (void)grid;
+    return probe->flops;
+}
+
+static const double copies[] = {0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48};
+static const double transposed[] = {1.0, 0.97, 0.94, 0.91, 0.88, 0.85, 0.82, 0.79, 0.76};
+
+/* FLOP of each product with its copies, as one whose B is not transposed. */
+static void equivalent_flops(const struct sc_grid *grid, double copy, double share,
+                             struct timings *t)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < grid->probes.count; i++) {
+        const struct sc_probe *probe = &grid->probes.items[i];
+        if (probe->family == SC_PROBE_GEMM && probe->seconds > 0.0) {
+            double flops = probe->flops + copy * sc_gemm_bytes(&probe->gemm);
+            t->x[at++] = flops / (probe->gemm.transpose_b ? share : 1.0);
+        }
+    }
+}
+
+static enum sc_status try_gemm(const struct sc_grid *grid, struct timings *t, double copy,
+                               double share, double *best, struct sc_fits *out,
+                               struct sc_error *err)
+{
+    struct sc_fit_line line;
+    equivalent_flops(grid, copy, share, t);
+    SC_TRY(sc_fit_line_robust(t->x, t->seconds, t->count, &line, err));
+    double score = line.residuals.median + line.residuals.p90;
+    if (line.b > 0.0 && score < *best) {
+        *best = score;
+        out->gemm_flop_per_byte = copy;
+        out->gemm_transposed_b_share = share;
+        out->gemm_fixed_s = line.a;
+        out->gemm_share = 1.0 / (line.b * out->peak);
+        out->gemm = line.residuals;
+    }
+    return SC_OK;
+}
+
+/* The cost of a byte and of a transposed B that repeat the timings best; the line through the
+ * rest. */
+static enum sc_status fit_shapes(const struct sc_grid *grid, struct timings *t, struct sc_fits *out,
+                                 struct sc_error *err)
+{
+    double best = INFINITY;
+    for (size_t c = 0; c < sizeof(copies) / sizeof(*copies); c++) {
+        for (size_t s = 0; s < sizeof(transposed) / sizeof(*transposed); s++) {
+            SC_TRY(try_gemm(grid, t, copies[c], transposed[s], &best, out, err));
+        }
+    }
+    return isfinite(best) ? SC_OK
+                          : sc_fail(err, SC_MACHINE, "calibrate: products take no measurable time");
+}
+
+static enum sc_status fit_gemm(const struct sc_grid *grid, struct sc_fits *out,
+                               struct sc_error *err)
+{
+    static const enum sc_probe_family family = SC_PROBE_GEMM;
+    struct timings t;
+    SC_TRY(gather(grid, of_family, &family, flops_of, &t, err));
+    out->peak = 0.0;
+    for (size_t i = 0; i < t.count; i++) {
+        out->peak = fmax(out->peak, t.x[i] / t.seconds[i]);
+    }
+    enum sc_status status = fit_shapes(grid, &t, out, err);
+    timings_free(&t);
+    return status;
+}
+
+static bool of_attention(const struct sc_probe *probe, const void *what)
+{
+    return probe->family == SC_PROBE_ATTENTION && probe->attention.backward == *(const bool *)what;
+}
+
+static double queries_of(const struct sc_probe *probe)
+{
+    return (double)probe->attention.batch * (double)probe->attention.query_heads *
+           (double)probe->attention.query_length;
+}
+
+static double flops_per_query(const struct sc_probe *probe, const struct sc_grid *grid)
+{
+    (void)grid;
+    return sc_attention_flops(&probe->attention) / queries_of(probe);
+}
+
+/* Time a query = s_per_query + FLOP a query / rate: relative residuals are those of the time. */
+static enum sc_status fit_attention(const struct sc_grid *grid, struct sc_fits *out,
+                                    struct sc_error *err)
+{
+    for (int i = 0; i < 2; i++) {
+        bool backward = i == 1;
+        struct timings t;
+        struct sc_fit_line line;
+        SC_TRY(gather(grid, of_attention, &backward, flops_per_query, &t, err));
+        size_t at = 0;
+        for (size_t p = 0; p < grid->probes.count; p++) {
+            const struct sc_probe *probe = &grid->probes.items[p];
+            if (of_attention(probe, &backward) && probe->seconds > 0.0) {
+                t.seconds[at++] = probe->seconds / queries_of(probe);
+            }
+        }
+        enum sc_status status = sc_fit_line_robust(t.x, t.seconds, t.count, &line, err);
+        timings_free(&t);
+        SC_TRY(status);
+        out->attention_share[i] = line.b > 0.0 ? fmin(1.0 / (line.b * out->peak), 2.0) : 1.0;
+        out->attention_s_per_query[i] = line.a;
+        out->attention[i] = line.residuals;
+    }
+    return SC_OK;
+}
+
+/* One rank with all cores against one core, over products large enough to be shared out. */
+static double efficiency(const struct sc_grid *each, const struct sc_grid *whole)
+{
+    double *ratios = calloc(each->probes.count + 1, sizeof(*ratios));
+    size_t count = 0;
+    for (size_t i = 0; ratios != NULL && i < whole->probes.count && i < each->probes.count; i++) {
+        const struct sc_probe *one = &each->probes.items[i], *all = &whole->probes.items[i];
+        if (one->family == SC_PROBE_GEMM && all->family == SC_PROBE_GEMM && all->seconds > 0.0) {
+            ratios[count++] = one->seconds / all->seconds / (double)whole->cores;
+        }
+    }
+    double middle = median(ratios, count);
+    free(ratios);
+    return middle > 0.0 ? fmin(middle, 1.0) : 1.0;
+}
+
+/* ---- memory ------------------------------------------------------------------------------ */
+
+static double streaming(const struct sc_grid *grid)
+{
+    double rates[64];
+    size_t count = 0;
+    for (size_t i = 0; i < grid->probes.count && count < 64; i++) {
+        const struct sc_probe *probe = &grid->probes.items[i];
+        if (probe->family == SC_PROBE_STREAM && probe->seconds > 0.0) {
+            rates[count++] = probe->bytes / probe->seconds;
+        }
+    }
+    return median(rates, count);
+}
+
+static bool of_kind(const struct sc_probe *probe, const void *what)
+{
+    return (probe->family == SC_PROBE_MEMORY || probe->family == SC_PROBE_ADAM) &&
+           strcmp(probe->kind, what) == 0;
+}
+
+static double elements_of(const struct sc_probe *probe, const struct sc_grid *grid)
+{
+    (void)grid;
+    return probe->elements;
+}
+
+/* Sorts by bytes; few enough for insertion. */
+static void sort_by_bytes(struct timings *t)
+{
+    for (size_t i = 1; i < t->count; i++) {
+        for (size_t j = i; j > 0 && t->bytes[j] < t->bytes[j - 1]; j--) {
+            double x = t->x[j], s = t->seconds[j], b = t->bytes[j];
+            t->x[j] = t->x[j - 1], t->seconds[j] = t->seconds[j - 1];
+            t->bytes[j] = t->bytes[j - 1];
+            t->x[j - 1] = x, t->seconds[j - 1] = s, t->bytes[j - 1] = b;
+        }
+    }
+}
+
+static bool differ(const double *x, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        if (x[i] != x[0]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static double beyond(double bytes, double cache)
+{
+    return bytes > cache ? bytes - cache : 0.0;
+}
+
+static double kind_seconds(const struct sc_kind_fit *fit, double elements, double bytes,
+                           double cache, double bandwidth)
+{
+    double share = fit->share > 0.0 ? fit->share : 1.0;
+    double memory = beyond(bytes, cache) / (bandwidth * share);
+    return fit->fixed_s + fmax(elements * fit->s_per_element, memory);
+}
+
+/* What operands far beyond the cache get from memory. Where arithmetic is what bounds them, that is
+ * only known to be no less than what they got: 0, or that if it is more than a plain copy gets. */
+static double memory_share(const struct timings *t, double cache, double bandwidth,
+                           const struct sc_kind_fit *fit)
+{
+    double shares[64], most = 0.0;
+    size_t count = 0;
+    for (size_t i = 0; i < t->count && count < 64; i++) {
+        double left = t->seconds[i] - fit->fixed_s;
+        if (t->bytes[i] < 2.0 * cache || left <= 0.0) {
+            continue;
+        }
+        double share = (t->bytes[i] - cache) / left / bandwidth;
+        most = fmax(most, share);
+        if (left > 1.1 * t->x[i] * fit->s_per_element) {
+            shares[count++] = share;
+        }
+    }
+    double share = count > 0 ? median(shares, count) : most > 1.0 ? most : 0.0;
+    return fmin(share, 100.0);
+}
+
+static enum sc_status fit_timings(struct timings *t, double cache, double bandwidth,
+                                  struct sc_kind_fit *out, struct sc_error *err)
+{
+    size_t cached = 0;
+    struct sc_fit_line line = {0};
+    double fitted[64];
+    sort_by_bytes(t);
+    while (cached < t->count && t->bytes[cached] <= cache) {
+        cached++;
+    }
+    cached = cached < 2 ? t->count : cached;
+    if (differ(t->x, cached)) {
+        SC_TRY(sc_fit_line_robust(t->x, t->seconds, cached, &line, err));
+    } else {
+        line.a = median(t->seconds, cached);
+    }
+    out->fixed_s = line.a;
+    out->s_per_element = line.b;
+    out->share = memory_share(t, cache, bandwidth, out);
+    size_t count = t->count < 64 ? t->count : 64;
+    for (size_t i = 0; i < count; i++) {
+        fitted[i] = kind_seconds(out, t->x[i], t->bytes[i], cache, bandwidth);
+    }
+    return sc_fit_residuals(fitted, t->seconds, count, &out->residuals, err);
+}
+
+static enum sc_status fit_kind(const struct sc_grid *grid, const char *name, double cache,
+                               double bandwidth, struct sc_kind_fit *out, struct sc_error *err)
+{
+    struct timings t;
+    SC_TRY(gather(grid, of_kind, name, elements_of, &t, err));
+    out->name = name;
+    enum sc_status status = fit_timings(&t, cache, bandwidth, out, err);
+    timings_free(&t);
+    return status;
+}
+
+static bool known(const struct sc_fits *fits, const char *name)
+{
+    for (int i = 0; i < fits->kind_count; i++) {
+        if (strcmp(fits->kinds[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum sc_status fit_kinds_at(const struct sc_grid *grid, double cache, double bandwidth,
+                                   struct sc_fits *out, double *score, struct sc_error *err)
+{
+    out->kind_count = 0;
+    *score = 0.0;
+    for (size_t i = 0; i < grid->probes.count; i++) {
+        const struct sc_probe *probe = &grid->probes.items[i];
+        if (probe->family == SC_PROBE_ADAM) {
+            SC_TRY(fit_kind(grid, probe->kind, cache, bandwidth, &out->adam, err));
+        }
+        if (probe->family != SC_PROBE_MEMORY || known(out, probe->kind) ||
+            out->kind_count == SC_FITTED_KINDS_MAX) {
+            continue;
+        }
+        struct sc_kind_fit *fit = &out->kinds[out->kind_count];
+        SC_TRY(fit_kind(grid, probe->kind, cache, bandwidth, fit, err));
+        out->kind_count++;
+        *score += fit->residuals.median + fit->residuals.p90;
+    }
+    return SC_OK;
+}
+
+/* How much of the last cache one core's share is worth: what repeats the timings best. */
+static enum sc_status fit_kinds(const struct sc_grid *grid, double bandwidth, struct sc_fits *out,
+                                struct sc_error *err)
+{
+    long size = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    double part = (size > 0 ? (double)size : 16e6) / (double)grid->cores, best = INFINITY, score;
+    for (double cache = part / 16.0; cache <= part; cache *= 2.0) {
+        SC_TRY(fit_kinds_at(grid, cache, bandwidth, out, &score, err));
+        if (score < best) {
+            best = score;
+            out->cache_bytes = cache;
+        }
+    }
+    return fit_kinds_at(grid, out->cache_bytes, bandwidth, out, &score, err);
+}
+
+/* ---- collectives ------------------------------------------------------------------------- */
+
+static bool of_all_reduce(const struct sc_probe *probe, const void *what)
+{
+    return probe->family == SC_PROBE_COLLECTIVE &&
+           (probe->collective == SC_COLLECTIVE_ALL_REDUCE) == *(const bool *)what;
+}
+
+static double moved_of(const struct sc_probe *probe, const struct sc_grid *grid)
+{
+    return sc_collective_moved(probe->collective, grid->ranks, probe->bytes);
+}
+
+static enum sc_status fit_collective(const struct sc_grid *grid, bool all_reduce,
+                                     struct sc_collective_fit *out, struct sc_error *err)
+{
+    struct timings t;
+    struct sc_fit_line line;
+    SC_TRY(gather(grid, of_all_reduce, &all_reduce, moved_of, &t, err));
+    enum sc_status status = sc_fit_line_robust(t.x, t.seconds, t.count, &line, err);
+    timings_free(&t);
+    SC_TRY(status);
+    out->latency_s = line.a;
+    out->bus_bandwidth = line.b > 0.0 ? 1.0 / line.b : 1e12;
+    out->residuals = line.residuals;
+    return SC_OK;
+}
+
+static enum sc_status fit_level(const struct sc_grid *grid, struct sc_level_fit *out,
+                                struct sc_error *err)
+{
+    SC_TRY(fit_collective(grid, true, &out->all_reduce, err));
+    return fit_collective(grid, false, &out->other, err);
+}
+
+/*
+ * A chain of products takes T0 alone and T1 beside a collective that takes E then: of E, T1 - T0 is
+ * lost to the products, the part of a core that the collective holds; and E is so many times what
+ * the collective takes alone.
+ */
+static void fit_beside(const struct sc_grid *grid, struct sc_fits *out)
+{
+    double held[16], slower[16];
+    size_t count = 0;
+    const struct sc_collective_fit *alone = &out->level[0].all_reduce;
+    for (size_t i = 0; i + 2 < grid->probes.count && count < 16; i++) {
+        const struct sc_probe *p = &grid->probes.items[i];
+        if (p[0].family != SC_PROBE_CHAIN || p[1].family != SC_PROBE_BESIDE ||
+            p[2].family != SC_PROBE_BESIDE_COLLECTIVE || p[2].seconds <= 0.0) {
+            continue;
+        }
+        double lost = fmax(p[1].seconds - p[0].seconds, 0.0);
+        double moved = sc_collective_moved(p[2].collective, grid->ranks, p[2].bytes);
+        held[count] = fmin(lost / p[2].seconds, 0.95);
+        slower[count++] =
+            fmax(p[2].seconds / (alone->latency_s + moved / alone->bus_bandwidth), 1.0);
+    }
+    out->held_cores = median(held, count);
+    out->slowdown_beside_compute = fmax(median(slower, count), 1.0);
+}
+
+static enum sc_status fit_collectives(const struct sc_grid *each, const struct sc_grid *crowded,
+                                      struct sc_fits *out, struct sc_error *err)
+{
+    out->slowdown_beside_compute = 1.0;
+    out->has_level[0] = each->ranks > 1;
+    out->has_level[1] = crowded != NULL;
+    if (out->has_level[0]) {
+        SC_TRY(fit_level(each, &out->level[0], err));
+        fit_beside(each, out);
+    }
+    return out->has_level[1] ? fit_level(crowded, &out->level[1], err) : SC_OK;
+}
+
+enum sc_status sc_calibrate_fit(const struct sc_grid *each, const struct sc_grid *whole,
+                                const struct sc_grid *alone, const struct sc_grid *crowded,
+                                struct sc_fits *out, struct sc_error *err)
+{
+    memset(out, 0, sizeof(*out));
+    out->cores = each->cores;
+    SC_TRY(fit_gemm(each, out, err));
+    SC_TRY(fit_attention(each, out, err));
+    out->efficiency = whole != NULL ? efficiency(each, whole) : 1.0;
+    double rank_bandwidth = streaming(each);
+    out->node_bandwidth = rank_bandwidth * (double)each->ranks;
+    out->core_bandwidth = fmax(streaming(alone), rank_bandwidth);
+    SC_TRY(fit_kinds(each, rank_bandwidth, out, err));
+    return fit_collectives(each, crowded, out, err);
+}

@@ -1,0 +1,281 @@
+/* Writes fitted constants as stepcast.hw/1. */
+#include "exec/calibrate_profile.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "model/hardware.h"
+
+enum { CONTEXT_BYTES = 50000000, COMMUNICATOR_BYTES = 1000000, HOST_ADAM_BYTES = 28 };
+
+/* Of the machine's memory: for arenas, for pinned and for host values. */
+#define DEVICE_PART 0.6
+#define OTHER_PART 0.1
+
+/* Each rank reads and writes about so many bytes of memory for each byte on the wire: it reads all
+ * members' slices, writes one, and copies the others'. */
+#define MEMORY_BYTES_PER_BYTE 2.0
+
+struct writer {
+    const struct sc_fits *fits;
+    bool failed;
+};
+
+static cJSON *object(struct writer *w, cJSON *in, const char *key)
+{
+    cJSON *added = in ? cJSON_AddObjectToObject(in, key) : NULL;
+    w->failed |= added == NULL;
+    return added;
+}
+
+/* Four digits: more than a measurement has. */
+static void number(struct writer *w, cJSON *in, const char *key, double value)
+{
+    char text[32];
+    snprintf(text, sizeof(text), "%.4g", value);
+    w->failed |= in == NULL || cJSON_AddNumberToObject(in, key, strtod(text, NULL)) == NULL;
+}
+
+static void text(struct writer *w, cJSON *in, const char *key, const char *value)
+{
+    w->failed |= in == NULL || cJSON_AddStringToObject(in, key, value) == NULL;
+}
+
+static void source(struct writer *w, cJSON *in, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void source(struct writer *w, cJSON *in, const char *format, ...)
+{
+    char line[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    text(w, in, "source", line);
+}
+
+static const char *residuals(const struct sc_fit_residuals *r, char *out, size_t size)
+{
+    snprintf(out, size, "|error| median %.1f %%, 90th percentile %.1f %%, worst %.1f %% over %zu",
+             100.0 * r->median, 100.0 * r->p90, 100.0 * r->worst, r->count);
+    return out;
+}
+
+/* ---- sections ---------------------------------------------------------------------------- */
+
+static void add_device(struct writer *w, cJSON *root, const char *machine)
+{
+    const struct sc_fits *f = w->fits;
+    cJSON *node = object(w, root, "node");
+    number(w, node, "devices", (double)f->cores);
+    number(w, node, "sockets", 1.0);
+    number(w, node, "cores", (double)f->cores);
+    source(w, node, "cores that the process may use; one rank a core where nothing says otherwise");
+    cJSON *device = object(w, root, "device");
+    char name[SC_NAME_SIZE];
+    snprintf(name, sizeof(name), "%s", machine);
+    text(w, device, "name", name);
+    text(w, device, "kind", "cores");
+    number(w, object(w, device, "peak_tflop_per_s"), "fp32", f->peak / SC_TERA);
+    cJSON *list = device ? cJSON_AddArrayToObject(device, "parallel_efficiency") : NULL;
+    int64_t entries = f->cores < SC_HW_CORES_MAX ? f->cores : SC_HW_CORES_MAX;
+    for (int64_t c = 1; c <= entries; c++) {
+        double part = entries > 1 ? (double)(c - 1) / (double)(entries - 1) : 0.0;
+        double rounded = (double)(int64_t)(1e4 * (1.0 + (f->efficiency - 1.0) * part)) / 1e4;
+        w->failed |= !cJSON_AddItemToArray(list, cJSON_CreateNumber(rounded));
+    }
+    number(w, device, "memory_bandwidth_gb_per_s", f->node_bandwidth / SC_GIGA);
+    number(w, device, "core_memory_bandwidth_gb_per_s", f->core_bandwidth / SC_GIGA);
+    source(w, device,
+           "measured: peak is the best product of one core while all cores work; efficiency one "
+           "rank with all cores against that; bandwidths are copies of more than the caches hold, "
+           "bytes read and written, all cores at once and one alone");
+}
+
+static void add_place(struct writer *w, cJSON *places, const char *name, double bytes,
+                      double bandwidth)
+{
+    cJSON *place = object(w, places, name);
+    w->failed |= place == NULL ||
+                 cJSON_AddNumberToObject(place, "capacity_bytes", (double)(int64_t)bytes) == NULL;
+    text(w, place, "per", "node");
+    if (bandwidth > 0.0) {
+        number(w, place, "bandwidth_gb_per_s", bandwidth / SC_GIGA);
+    }
+}
+
+static void add_memory(struct writer *w, cJSON *root)
+{
+    double total = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    cJSON *places = object(w, root, "places");
+    add_place(w, places, "device", DEVICE_PART * total, 0.0);
+    add_place(w, places, "pinned", OTHER_PART * total, 0.0);
+    add_place(w, places, "host", OTHER_PART * total, w->fits->node_bandwidth);
+    source(w, places, "parts of the machine's memory: %.0f %%, %.0f %%, %.0f %% of it",
+           100.0 * DEVICE_PART, 100.0 * OTHER_PART, 100.0 * OTHER_PART);
+    cJSON *reserved = object(w, root, "reserved_bytes");
+    number(w, reserved, "context", CONTEXT_BYTES);
+    number(w, reserved, "per_communicator", COMMUNICATOR_BYTES);
+    number(w, reserved, "workspace", 0.0);
+    source(w, reserved, "assumption: program and libraries, buffers of a group");
+}
+
+static void add_alpha_beta(struct writer *w, cJSON *in, const char *key,
+                           const struct sc_collective_fit *fit)
+{
+    cJSON *figures = object(w, in, key);
+    number(w, figures, "latency_us", fit->latency_s * SC_US_PER_S);
+    number(w, figures, "bus_bandwidth_gb_per_s", fit->bus_bandwidth / SC_GIGA);
+}
+
+static void add_level(struct writer *w, cJSON *levels)
+{
+    const struct sc_fits *f = w->fits;
+    cJSON *level = object(w, levels, "shared_memory");
+    add_alpha_beta(w, level, "all_reduce", &f->level[0].all_reduce);
+    add_alpha_beta(w, level, "other", &f->level[0].other);
+    number(w, level, "held_multiprocessors", f->held_cores);
+    number(w, level, "slowdown_beside_compute", f->slowdown_beside_compute);
+    number(w, level, "memory_bytes_per_byte", MEMORY_BYTES_PER_BYTE);
+    if (!f->has_level[1]) {
+        return;
+    }
+    cJSON *variants = level ? cJSON_AddArrayToObject(level, "variants") : NULL;
+    cJSON *crowded = cJSON_CreateObject();
+    number(w, crowded, "minimum_members_per_node", (double)f->cores + 1.0);
+    add_alpha_beta(w, crowded, "all_reduce", &f->level[1].all_reduce);
+    add_alpha_beta(w, crowded, "other", &f->level[1].other);
+    if (!cJSON_AddItemToArray(variants, crowded)) {
+        cJSON_Delete(crowded);
+        w->failed = true;
+    }
+}
+
+static void add_collectives(struct writer *w, cJSON *root)
+{
+    const struct sc_fits *f = w->fits;
+    char first[160], second[160];
+    if (!f->has_level[0]) {
+        return;
+    }
+    cJSON *links = object(w, root, "links");
+    cJSON *link = object(w, links, "shared_memory");
+    number(w, link, "level", 1.0);
+    text(w, link, "transport", "threads");
+    text(w, link, "per", "node");
+    number(w, link, "count", 1.0);
+    number(w, link, "bandwidth_gb_per_s", f->level[0].all_reduce.bus_bandwidth / SC_GIGA);
+    number(w, link, "latency_us", f->level[0].all_reduce.latency_s * SC_US_PER_S);
+    source(w, links, "the all-reduce's figures");
+    cJSON *collectives = object(w, root, "collectives");
+    text(w, collectives, "transport", "threads");
+    add_level(w, object(w, collectives, "levels"));
+    source(w, collectives,
+           "measured among %lld ranks as threads: all_reduce %s; other %s; held and slowdown: an "
+           "all-reduce beside a chain of products; memory bytes: counted",
+           (long long)f->cores, residuals(&f->level[0].all_reduce.residuals, first, sizeof(first)),
+           residuals(&f->level[0].other.residuals, second, sizeof(second)));
+}
+
+static void add_kind(struct writer *w, cJSON *in, const struct sc_kind_fit *kind)
+{
+    char line[160];
+    number(w, in, "fixed_us", kind->fixed_s * SC_US_PER_S);
+    if (kind->s_per_element > 0.0) {
+        number(w, in, "ns_per_element", kind->s_per_element * SC_GIGA);
+    }
+    if (kind->share > 0.0) {
+        number(w, in, "bandwidth_share", kind->share);
+    }
+    source(w, in, "measured: %s", residuals(&kind->residuals, line, sizeof(line)));
+}
+
+static const struct sc_kind_fit *kind_of(const struct sc_fits *fits, const char *name)
+{
+    for (int i = 0; i < fits->kind_count; i++) {
+        if (strcmp(fits->kinds[i].name, name) == 0) {
+            return &fits->kinds[i];
+        }
+    }
+    return NULL;
+}
+
+static void add_compute(struct writer *w, cJSON *root)
+{
+    const struct sc_fits *f = w->fits;
+    char line[160], other[160];
+    cJSON *compute = object(w, root, "compute");
+    cJSON *gemm = object(w, compute, "gemm");
+    number(w, object(w, gemm, "peak_share"), "fp32", f->gemm_share);
+    number(w, gemm, "fixed_us", f->gemm_fixed_s * SC_US_PER_S);
+    number(w, gemm, "flop_per_byte", f->gemm_flop_per_byte);
+    number(w, gemm, "transposed_b_share", f->gemm_transposed_b_share);
+    source(w, gemm, "measured: %s", residuals(&f->gemm, line, sizeof(line)));
+    cJSON *attention = object(w, compute, "attention");
+    number(w, attention, "forward_peak_share", f->attention_share[0]);
+    number(w, attention, "backward_peak_share", f->attention_share[1]);
+    number(w, attention, "fixed_us", 0.0);
+    number(w, attention, "forward_ns_per_query", f->attention_s_per_query[0] * SC_GIGA);
+    number(w, attention, "backward_ns_per_query", f->attention_s_per_query[1] * SC_GIGA);
+    source(w, attention, "measured: forward %s; backward %s",
+           residuals(&f->attention[0], line, sizeof(line)),
+           residuals(&f->attention[1], other, sizeof(other)));
+    cJSON *memory = object(w, compute, "memory_bound");
+    const struct sc_kind_fit *plain = kind_of(f, "scale");
+    number(w, memory, "bandwidth_share", 1.0);
+    number(w, memory, "fixed_us", plain ? plain->fixed_s * SC_US_PER_S : 1.0);
+    number(w, memory, "cache_bytes", f->cache_bytes);
+    cJSON *kinds = object(w, memory, "kinds");
+    for (int i = 0; i < f->kind_count; i++) {
+        add_kind(w, object(w, kinds, f->kinds[i].name), &f->kinds[i]);
+    }
+    cJSON *adam = object(w, compute, "adam");
+    add_kind(w, adam, &f->adam);
+    if (!(f->adam.share > 0.0)) {
+        number(w, adam, "bandwidth_share", 1.0);
+    }
+    source(w, compute, "measured; the cache is what repeats the memory-bound timings best");
+}
+
+static void add_host(struct writer *w, cJSON *root)
+{
+    double us = w->fits->issue_s * SC_US_PER_S;
+    cJSON *issue = object(w, root, "issue");
+    number(w, issue, "kernel_us", us);
+    number(w, issue, "collective_us", us);
+    number(w, issue, "copy_us", us);
+    number(w, issue, "steps_ahead", 2.0);
+    source(w, issue, "measured: a step of operations with nothing to do");
+    cJSON *adam = object(w, root, "host_adam");
+    number(w, adam, "bytes_per_parameter", HOST_ADAM_BYTES);
+    number(w, adam, "bandwidth_share",
+           w->fits->adam.share > 0.0 ? fmin(w->fits->adam.share, 1.0) : 1.0);
+    source(w, adam, "bytes: gradient 4; parameter, m and v read and written 24; share: adam's");
+}
+
+cJSON *sc_calibrate_profile(const struct sc_fits *fits, const char *name, const char *machine)
+{
+    struct writer w = {fits, false};
+    cJSON *root = cJSON_CreateObject();
+    if (root == NULL) {
+        return NULL;
+    }
+    text(&w, root, "schema", "stepcast.hw/1");
+    text(&w, root, "name", name);
+    text(&w, root, "notes", "Written by stepcast calibrate on the machine that device.name names.");
+    add_device(&w, root, machine);
+    add_memory(&w, root);
+    add_collectives(&w, root);
+    add_compute(&w, root);
+    add_host(&w, root);
+    if (w.failed) {
+        cJSON_Delete(root);
+        return NULL;
+    }
+    return root;
+}
