@@ -178,14 +178,18 @@ static enum sc_status fit_attention(const struct sc_grid *grid, struct sc_fits *
     return SC_OK;
 }
 
-/* One rank with all cores against one core, over products large enough to be shared out. */
+/* A product large enough to be shared out. */
+#define LARGE_FLOPS 2e8
+
+/* One rank with all cores against one core. */
 static double efficiency(const struct sc_grid *each, const struct sc_grid *whole)
 {
     double *ratios = calloc(each->probes.count + 1, sizeof(*ratios));
     size_t count = 0;
     for (size_t i = 0; ratios != NULL && i < whole->probes.count && i < each->probes.count; i++) {
         const struct sc_probe *one = &each->probes.items[i], *all = &whole->probes.items[i];
-        if (one->family == SC_PROBE_GEMM && all->family == SC_PROBE_GEMM && all->seconds > 0.0) {
+        if (one->family == SC_PROBE_GEMM && all->family == SC_PROBE_GEMM &&
+            one->flops >= LARGE_FLOPS && all->seconds > 0.0) {
             ratios[count++] = one->seconds / all->seconds / (double)whole->cores;
         }
     }
@@ -257,26 +261,20 @@ static double kind_seconds(const struct sc_kind_fit *fit, double elements, doubl
     return fit->fixed_s + fmax(elements * fit->s_per_element, memory);
 }
 
-/* What operands far beyond the cache get from memory. Where arithmetic is what bounds them, that is
- * only known to be no less than what they got: 0, or that if it is more than a plain copy gets. */
+/* What the largest operands get from memory, if they are far beyond the cache. Where arithmetic is
+ * what bounds them, memory is only known to give no less than that: 0, or that if it is more than a
+ * plain copy gets. `t` is sorted by bytes. */
 static double memory_share(const struct timings *t, double cache, double bandwidth,
                            const struct sc_kind_fit *fit)
 {
-    double shares[64], most = 0.0;
-    size_t count = 0;
-    for (size_t i = 0; i < t->count && count < 64; i++) {
-        double left = t->seconds[i] - fit->fixed_s;
-        if (t->bytes[i] < 2.0 * cache || left <= 0.0) {
-            continue;
-        }
-        double share = (t->bytes[i] - cache) / left / bandwidth;
-        most = fmax(most, share);
-        if (left > 1.1 * t->x[i] * fit->s_per_element) {
-            shares[count++] = share;
-        }
+    size_t last = t->count - 1;
+    double left = t->seconds[last] - fit->fixed_s;
+    if (t->bytes[last] < 2.0 * cache || left <= 0.0) {
+        return 0.0;
     }
-    double share = count > 0 ? median(shares, count) : most > 1.0 ? most : 0.0;
-    return fmin(share, 100.0);
+    double share = fmin((t->bytes[last] - cache) / left / bandwidth, 100.0);
+    bool memory_bound = left > 1.1 * t->x[last] * fit->s_per_element;
+    return memory_bound || share > 1.0 ? share : 0.0;
 }
 
 static enum sc_status fit_timings(struct timings *t, double cache, double bandwidth,

@@ -1,0 +1,210 @@
+/* ctest: labels=cli timeout=300 serial=1 */
+/*
+ * Calibration: timings made up from known constants give these constants back, and the smallest
+ * grid runs and gives a profile that can be read. No measured time is asserted.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "exec/calibrate.h"
+#include "exec/calibrate_fit.h"
+#include "exec/calibrate_profile.h"
+
+/* The made-up machine: two ranks of a core each. */
+#define GEMM_RATE 200e9
+#define GEMM_FIXED 3e-6
+#define FLOP_PER_BYTE 4.0
+#define TRANSPOSED 0.88
+#define QUERY_S 150e-9
+#define ATTENTION_RATE 120e9
+#define STREAM 30e9
+#define ALONE_STREAM 40e9
+#define MEMORY_FIXED 2e-6
+#define ELEMENT_S 0.3e-9
+#define LATENCY 50e-6
+#define BUS 5e9
+
+static double seconds_of(const struct sc_probe *p, const struct sc_grid *grid)
+{
+    double moved = sc_collective_moved(p->collective, grid->ranks, p->bytes);
+    double queries = (double)p->attention.batch * (double)p->attention.query_heads *
+                     (double)p->attention.query_length;
+    switch (p->family) {
+    case SC_PROBE_GEMM:
+        return GEMM_FIXED + (p->flops + FLOP_PER_BYTE * sc_gemm_bytes(&p->gemm)) /
+                                (GEMM_RATE * (p->gemm.transpose_b ? TRANSPOSED : 1.0));
+    case SC_PROBE_ATTENTION:
+        return queries * QUERY_S + sc_attention_flops(&p->attention) / ATTENTION_RATE;
+    case SC_PROBE_MEMORY:
+    case SC_PROBE_ADAM:
+        return MEMORY_FIXED + p->elements * ELEMENT_S;
+    case SC_PROBE_STREAM:
+        return p->bytes / (grid->ranks == 1 ? ALONE_STREAM : STREAM);
+    case SC_PROBE_COLLECTIVE:
+        return LATENCY + moved / BUS;
+    case SC_PROBE_CHAIN:
+        return 10e-3;
+    case SC_PROBE_BESIDE: /* the collective takes twice as long and half of the core meanwhile */
+        return 10e-3 + 0.5 * 2.0 * (LATENCY + p->bytes / BUS);
+    default:
+        return 2.0 * (LATENCY + p->bytes / BUS);
+    }
+}
+
+static void make_grid(int64_t ranks, int64_t cores, struct sc_grid_parts parts, double speed,
+                      struct sc_grid *grid)
+{
+    struct sc_error err = SC_ERROR_INIT;
+    if (sc_grid_create(ranks, cores, parts, grid, &err) != SC_OK) {
+        fail_msg("%s", err.text);
+    }
+    assert_true(grid->probes.count > 0);
+    for (size_t i = 0; i < grid->probes.count; i++) {
+        grid->probes.items[i].seconds = seconds_of(&grid->probes.items[i], grid) / speed;
+    }
+}
+
+static void near_to(double found, double expected, double tolerance)
+{
+    if (!(fabs(found - expected) <= tolerance * fabs(expected))) {
+        fail_msg("found %.6g, expected %.6g", found, expected);
+    }
+}
+
+/* Two cores together are 1.9 times as fast: efficiency 0.95 (products have a fixed part that is not
+ * divided here, since everything is divided by 1.9). */
+static void known_constants_come_back(void **state)
+{
+    (void)state;
+    struct sc_error err = SC_ERROR_INIT;
+    struct sc_grid each, whole, alone, crowded;
+    struct sc_fits fits;
+    make_grid(2, 2, (struct sc_grid_parts){true, true, true, false}, 1.0, &each);
+    make_grid(1, 2, (struct sc_grid_parts){true, false, false, false}, 1.9, &whole);
+    make_grid(1, 1, (struct sc_grid_parts){false, true, false, false}, 1.0, &alone);
+    make_grid(4, 2, (struct sc_grid_parts){false, false, true, false}, 0.5, &crowded);
+    if (sc_calibrate_fit(&each, &whole, &alone, &crowded, &fits, &err) != SC_OK) {
+        fail_msg("%s", err.text);
+    }
+    near_to(fits.peak * fits.gemm_share, GEMM_RATE, 1e-3);
+    near_to(fits.gemm_fixed_s, GEMM_FIXED, 1e-2);
+    near_to(fits.gemm_flop_per_byte, FLOP_PER_BYTE, 1e-9);
+    near_to(fits.gemm_transposed_b_share, TRANSPOSED, 1e-9);
+    for (int i = 0; i < 2; i++) {
+        near_to(fits.peak * fits.attention_share[i], ATTENTION_RATE, 1e-3);
+        near_to(fits.attention_s_per_query[i], QUERY_S, 1e-3);
+    }
+    near_to(fits.efficiency, 0.95, 1e-6);
+    near_to(fits.node_bandwidth, 2.0 * STREAM, 1e-9);
+    near_to(fits.core_bandwidth, ALONE_STREAM, 1e-9);
+    assert_true(fits.kind_count > 20);
+    for (int i = 0; i < fits.kind_count; i++) {
+        if (strcmp(fits.kinds[i].name, "scalar") != 0) {
+            near_to(fits.kinds[i].s_per_element, ELEMENT_S, 1e-3);
+            near_to(fits.kinds[i].fixed_s, MEMORY_FIXED, 1e-2);
+        }
+    }
+    near_to(fits.adam.s_per_element, ELEMENT_S, 1e-3);
+    near_to(fits.level[0].all_reduce.latency_s, LATENCY, 1e-3);
+    near_to(fits.level[0].all_reduce.bus_bandwidth, BUS, 1e-3);
+    near_to(fits.level[1].other.latency_s, 2.0 * LATENCY, 1e-3);
+    near_to(fits.level[1].other.bus_bandwidth, BUS / 2.0, 1e-3);
+    near_to(fits.held_cores, 0.5, 1e-6);
+    near_to(fits.slowdown_beside_compute, 2.0, 1e-2);
+    sc_grid_free(&each);
+    sc_grid_free(&whole);
+    sc_grid_free(&alone);
+    sc_grid_free(&crowded);
+}
+
+/* Operands beyond a megabyte move at half of the stream's rate, which is more than their arithmetic
+ * takes. Whatever cache the fit settles on (it tries parts of this machine's), it repeats the times
+ * of large operations: without memory they would be off by half. */
+static void memory_bounds_what_leaves_the_cache(void **state)
+{
+    (void)state;
+    struct sc_error err = SC_ERROR_INIT;
+    struct sc_grid each, alone;
+    struct sc_fits fits;
+    double cache = 1e6;
+    make_grid(1, 1, (struct sc_grid_parts){true, true, false, false}, 1.0, &each);
+    make_grid(1, 1, (struct sc_grid_parts){false, true, false, false}, 1.0, &alone);
+    for (size_t i = 0; i < each.probes.count; i++) {
+        struct sc_probe *p = &each.probes.items[i];
+        if (p->family == SC_PROBE_MEMORY && p->bytes > cache) {
+            double memory = (p->bytes - cache) / (0.5 * ALONE_STREAM);
+            p->seconds = MEMORY_FIXED + fmax(p->elements * ELEMENT_S, memory);
+        }
+    }
+    if (sc_calibrate_fit(&each, NULL, &alone, NULL, &fits, &err) != SC_OK) {
+        fail_msg("%s", err.text);
+    }
+    assert_false(fits.has_level[0] || fits.has_level[1]);
+    near_to(fits.efficiency, 1.0, 0.0);
+    size_t large = 0;
+    for (size_t i = 0; i < each.probes.count; i++) {
+        const struct sc_probe *p = &each.probes.items[i];
+        if (p->family != SC_PROBE_MEMORY || p->bytes < 40e6) {
+            continue;
+        }
+        const struct sc_kind_fit *fit = fits.kinds;
+        while (strcmp(fit->name, p->kind) != 0) {
+            fit++;
+        }
+        double share = fit->share > 0.0 ? fit->share : 1.0;
+        double memory = fmax(p->bytes - fits.cache_bytes, 0.0) / (fits.node_bandwidth * share);
+        near_to(fit->fixed_s + fmax(p->elements * fit->s_per_element, memory), p->seconds, 0.25);
+        large++;
+    }
+    assert_true(large >= 10);
+    sc_grid_free(&each);
+    sc_grid_free(&alone);
+}
+
+static void the_smallest_grid_runs(void **state)
+{
+    (void)state;
+    struct sc_error err = SC_ERROR_INIT;
+    struct sc_calibration calibration;
+    const struct sc_calibrate_options options = {.name = "tried", .tiny = true};
+    if (sc_calibrate(&options, &calibration, &err) != SC_OK) {
+        fail_msg("%s", err.text);
+    }
+    assert_string_equal(calibration.hardware.name, "tried");
+    assert_int_equal(calibration.hardware.device.kind, SC_CORES);
+    assert_true(calibration.rows.count > 50);
+    assert_true(calibration.seconds > 0.0);
+    for (size_t i = 0; i < calibration.rows.count; i++) {
+        const struct sc_calibration_row *row = &calibration.rows.items[i];
+        if (!(row->fitted_s >= 0.0 && isfinite(row->fitted_s) && row->measured_s > 0.0)) {
+            fail_msg("%s %s: measured %g, fitted %g", row->kind, row->shape, row->measured_s,
+                     row->fitted_s);
+        }
+    }
+    /* What was written is read back as the same machine. */
+    cJSON *again = sc_hardware_to_json(&calibration.hardware);
+    struct sc_json root = {.item = again, .file = "again"};
+    struct sc_hardware back;
+    assert_int_equal(sc_hardware_parse(&root, &back, &err), SC_OK);
+    near_to(back.device.peak[SC_PEAK_FP32], calibration.hardware.device.peak[SC_PEAK_FP32], 1e-9);
+    cJSON_Delete(again);
+    sc_hardware_free(&back);
+    sc_calibration_free(&calibration);
+    assert_null(calibration.profile);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(known_constants_come_back),
+        cmocka_unit_test(memory_bounds_what_leaves_the_cache),
+        cmocka_unit_test(the_smallest_grid_runs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
