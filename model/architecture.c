@@ -60,7 +60,9 @@ static const struct sc_key keys[] = {
     FLAG(tied_head, true),
     {NULL, SC_KEY_INT, 0, 0, false, 0, 0, 0, NULL},
 };
-static const char *const other_keys[] = {"schema", "notes", NULL};
+/* The counts are what `import` says of a model: they follow from the others and are not read. */
+static const char *const other_keys[] = {"schema", "notes", "parameters", "active_parameters",
+                                         NULL};
 
 int64_t sc_model_qkv_size(const struct sc_model *model)
 {
