@@ -7,7 +7,7 @@ The forward pass is written from the definitions of the two architectures with p
 functions (no fused kernels, no library of models), everything in double precision, so that what a
 comparison shows is the other side's rounding; `losses_fp32` is the same in single precision, for
 scale. AdamW is torch.optim.AdamW with decay on matrices only (embeddings and head included), after
-clipping by min(1, limit / norm).
+clipping by min(1, limit / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_ does.
 
 CASE.plan.json          a plan with its model inside
 CASE.initial.safetensors    parameters before step 0, under Hugging Face's names
@@ -209,7 +209,7 @@ def train(m, parameters, tokens, dtype):
         if gradients is None:
             gradients = {name: v.grad.numpy().astype(np.float32) for name, v in p.items()}
         for v in p.values():
-            v.grad *= min(1.0, o["clip_global_norm"] / float(norm))
+            v.grad *= min(1.0, o["clip_global_norm"] / (float(norm) + 1e-6))
         adamw.step()
         losses.append(loss.item())
         norms.append(norm.item())

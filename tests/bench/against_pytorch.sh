@@ -1,0 +1,65 @@
+#!/bin/sh
+# Step time of `stepcast run` against PyTorch's best, on this machine, same model, data and losses.
+#
+#   tests/bench/against_pytorch.sh STEPCAST [PLAN] [ROUNDS]
+#
+# Rounds alternate between the two, so that both see the same machine; the ratio is that of the
+# medians over rounds. Needs python3 with torch, numpy, safetensors. Exits with 1 where a loss
+# differs by more than 1e-4 of itself.
+set -eu
+
+here=$(CDPATH='' cd "$(dirname "$0")" && pwd)
+stepcast=${1:?usage: against_pytorch.sh STEPCAST [PLAN] [ROUNDS]}
+plan=${2:-$here/../../plans/shipped/gpt2-124m_host_1rank.json}
+rounds=${3:-3}
+steps=10
+warmup=2
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+step=$here/pytorch_step.py
+
+python3 "$step" --plan "$plan" --make "$folder"
+set -- --plan "$plan" --init "$folder/initial.safetensors" --data "$folder/tokens.bin"
+python3 "$step" "$@" --steps 1 --warmup 0 >"$folder/mode.json"
+mode=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["mode"])' "$folder/mode.json")
+echo "PyTorch: $mode"
+
+round=1
+while [ "$round" -le "$rounds" ]; do
+    "$stepcast" run "$plan" --init "$folder/initial.safetensors" --data "$folder/tokens.bin" \
+        --steps "$steps" --warmup "$warmup" --json >"$folder/ours.$round.json"
+    python3 "$step" "$@" --steps "$steps" --warmup "$warmup" --mode "$mode" \
+        >"$folder/theirs.$round.json"
+    round=$((round + 1))
+done
+
+python3 - "$folder" "$rounds" <<'END'
+import json
+import statistics
+import sys
+
+folder, rounds = sys.argv[1], int(sys.argv[2])
+
+
+def read(name):
+    runs = []
+    for i in range(1, rounds + 1):
+        with open(f"{folder}/{name}.{i}.json", encoding="utf-8") as file:
+            runs.append(json.load(file))
+    return runs
+
+
+ours, theirs = read("ours"), read("theirs")
+times = [[1e3 * run["step_time_s"] for run in runs] for runs in (ours, theirs)]
+for name, values in zip(("stepcast", "PyTorch"), times):
+    print(f"{name:10}", *(f"{value:9.1f}" for value in values), " ms a step, each round")
+ratio = statistics.median(times[0]) / statistics.median(times[1])
+print(f"stepcast / PyTorch = {ratio:.3f}")
+worst = 0.0
+for i, (a, b) in enumerate(zip(ours[0]["losses"], theirs[0]["losses"])):
+    worst = max(worst, abs(a / b - 1))
+    print(f"step {i:2}  loss {a:.6f}  {b:.6f}  {a / b - 1:+.1e}")
+print(f"largest difference of a loss: {worst:.1e}")
+sys.exit(worst > 1e-4)
+END
