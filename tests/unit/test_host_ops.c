@@ -10,8 +10,11 @@
 
 #include <cmocka.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/support/near.h"
 #include "tests/support/run_example.h"
@@ -172,6 +175,71 @@ static void test_missing_waits_show(void **state)
     sc_program_destroy(&whole);
 }
 
+/* ---- what is not declared ---- */
+
+#if defined(__SANITIZE_ADDRESS__)
+#define POISONED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define POISONED 1
+#endif
+#endif
+#ifndef POISONED
+#define POISONED 0
+#endif
+
+/* The residual of piece 0 (operation 11) then names three of the four rows of z that it reads: how
+ * many there are follows from y. */
+static void hide_a_row(struct sc_program *program)
+{
+    struct sc_class *class = &program->classes.items[0];
+    struct sc_list *list = &class->step;
+    struct sc_operand *x = &list->operands.items[list->ops.items[11].first_operand];
+    assert_int_equal(x->role, SC_ROLE_X);
+    x->value = sc_add_view(program, class, sc_label(program, "z"), x->value, 0, 3, 0, 8);
+}
+
+static int run_poisoned(bool hidden)
+{
+    struct sc_error err = SC_ERROR_INIT;
+    struct sc_run_options options;
+    struct sc_run_result result;
+    struct sc_program *program = sc_run_example();
+    if (hidden)
+        hide_a_row(program);
+    sc_run_example_options(&options, 2);
+    options.poison = true;
+    int failed = sc_run(program, &options, &result, &err) != SC_OK;
+    sc_run_result_free(&result);
+    sc_program_destroy(&program);
+    return failed;
+}
+
+/* In a process of its own, which the sanitizer ends. */
+static int exit_code_of_poisoned_run(bool hidden)
+{
+    int status = 0;
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        if (!freopen("/dev/null", "w", stderr))
+            _exit(1);
+        _exit(run_poisoned(hidden));
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void test_undeclared_access_is_found(void **state)
+{
+    (void)state;
+    if (!POISONED)
+        skip();
+    assert_int_equal(exit_code_of_poisoned_run(false), 0);
+    assert_int_not_equal(exit_code_of_poisoned_run(true), 0);
+}
+
 /* What is drawn does not depend on the layout: two ranks hold halves of one tensor, whose elements
  * differ and have the asked deviation (0.5; of 256 draws: within 0.5 +- 0.1). */
 static void test_first_parameters_are_drawn(void **state)
@@ -200,6 +268,7 @@ int main(void)
         cmocka_unit_test(test_against_plain_arithmetic),
         cmocka_unit_test(test_same_bits_in_every_order),
         cmocka_unit_test(test_missing_waits_show),
+        cmocka_unit_test(test_undeclared_access_is_found),
         cmocka_unit_test(test_first_parameters_are_drawn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
