@@ -67,7 +67,8 @@ static void layer_of_gpt3_13b(void **state)
                 {2560, 5120, 429.5, 277.9}};
     double sum = 0.0;
     for (size_t i = 0; i < 4; i++) {
-        struct sc_gemm_work work = {1, 16384, rows[i].n, rows[i].k, SC_BF16, SC_BF16, false, 0.0};
+        struct sc_gemm_work work = {1,       16384, rows[i].n, rows[i].k, SC_BF16,
+                                    SC_BF16, false, false,     0.0};
         near_to(sc_gemm_flops(&work) / 1e9, rows[i].gflop, 5e-4);
         near_to(sc_gemm_bytes(&work) / 1e6, rows[i].megabytes, 5e-4);
         sum += sc_gemm_flops(&work);
@@ -80,8 +81,8 @@ static void large_products_are_bound_by_compute(void **state)
 {
     (void)state;
     struct sc_hardware h = load("dgx-h100");
-    struct sc_cost cost =
-        price_gemm(&h, (struct sc_gemm_work){1, 16384, 2560, 5120, SC_BF16, SC_BF16, false, 0.0});
+    struct sc_cost cost = price_gemm(
+        &h, (struct sc_gemm_work){1, 16384, 2560, 5120, SC_BF16, SC_BF16, false, false, 0.0});
     near_to(sc_cost_seconds(&cost), 4e-6 + 429496729600.0 / 652.74e12, 1e-12);
     assert_string_equal(cost.bound, "compute");
     assert_true(cost.link == -1 && cost.held_units == 0.0);
@@ -93,7 +94,7 @@ static void thin_products_are_bound_by_memory(void **state)
 {
     (void)state;
     struct sc_hardware h = load("dgx-h100");
-    struct sc_gemm_work work = {1, 4096, 4096, 8, SC_BF16, SC_FP32, true, 0.0};
+    struct sc_gemm_work work = {1, 4096, 4096, 8, SC_BF16, SC_FP32, true, false, 0.0};
     struct sc_cost cost = price_gemm(&h, work);
     near_to(sc_cost_seconds(&cost), 4e-6 + 134348800.0 / (0.85 * 3350e9), 1e-12);
     assert_string_equal(cost.bound, "memory");
@@ -110,7 +111,7 @@ static void missing_rates_are_named(void **state)
     struct sc_error err = SC_ERROR_INIT;
     struct sc_cost cost;
     struct sc_hardware h = load("two-cores");
-    struct sc_gemm_work work = {1, 8, 8, 8, SC_BF16, SC_BF16, false, 0.0};
+    struct sc_gemm_work work = {1, 8, 8, 8, SC_BF16, SC_BF16, false, false, 0.0};
     assert_int_equal(sc_cost_gemm(&h, &work, &cost, &err), SC_BAD_INPUT);
     assert_non_null(strstr(err.text, "compute.gemm.peak_share.bf16"));
     h.compute.gemm_peak_share[SC_PEAK_BF16] = 0.5;
