@@ -346,13 +346,14 @@ static enum sc_status fit_kinds_at(const struct sc_grid *grid, double cache, dou
     return SC_OK;
 }
 
-/* How much of the last cache one core's share is worth: what repeats the timings best. */
+/* How much of its part of the last cache one operation's operands find: what repeats the timings
+ * best. The rest is taken by what was written before and will be read. */
 static enum sc_status fit_kinds(const struct sc_grid *grid, double bandwidth, struct sc_fits *out,
                                 struct sc_error *err)
 {
     long size = sysconf(_SC_LEVEL3_CACHE_SIZE);
     double part = (size > 0 ? (double)size : 16e6) / (double)grid->cores, best = INFINITY, score;
-    for (double cache = part / 16.0; cache <= part; cache *= 2.0) {
+    for (double cache = part / 16.0; cache <= part / 4.0; cache *= 2.0) {
         SC_TRY(fit_kinds_at(grid, cache, bandwidth, out, &score, err));
         if (score < best) {
             best = score;
