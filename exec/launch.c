@@ -179,12 +179,6 @@ static enum sc_status run_threads(struct run *run, struct sc_error *err)
 
 /* ---- one thread for all ranks ---------------------------------------------------------------- */
 
-static enum sc_status stuck(const struct run *run, struct sc_error *err)
-{
-    (void)run;
-    return sc_fail(err, SC_BUG, "deadlock: no operation of any rank can run");
-}
-
 static enum sc_status serial_until(struct run *run, bool (*done)(const struct sc_executor *),
                                    bool issue, struct sc_error *err)
 {
@@ -202,7 +196,7 @@ static enum sc_status serial_until(struct run *run, bool (*done)(const struct sc
             return SC_OK;
         SC_TRY(run->backend->advance(run->world, &progress, err));
         if (!progress && !issued)
-            return stuck(run, err);
+            return sc_fail(err, SC_BUG, "deadlock: no operation of any rank can run");
     }
 }
 

@@ -14,7 +14,7 @@
 #include "exec/kernels/kernels.h"
 #include "exec/process.h"
 
-enum { WORKERS_MAX = 64, SCRATCH_ALIGNMENT = 64 };
+enum { SCRATCH_ALIGNMENT = 64 };
 
 /* ---- what it can do -------------------------------------------------------------------------- */
 
@@ -299,6 +299,20 @@ static uint64_t worker_bit(const struct sc_device *device, int stream)
     return (uint64_t)1 << (device->streams[stream].worker - device->workers);
 }
 
+/* The issuer waits for the last operation of every stream, and for that of the init list. */
+static void mark_ends(struct sc_device *device)
+{
+    const struct sc_list *step = &device->data.class->step;
+    bool seen[256] = {false};
+    for (size_t i = step->ops.count; i-- > 0;) {
+        if (!seen[step->ops.items[i].stream])
+            device->listeners[i] |= (uint64_t)1 << SC_LISTENER_ISSUER;
+        seen[step->ops.items[i].stream] = true;
+    }
+    if (device->events > step->ops.count)
+        device->listeners[device->events - 1] |= (uint64_t)1 << SC_LISTENER_ISSUER;
+}
+
 /* Who waits for an event is known from the lists. */
 static void mark_listeners(struct sc_device *device)
 {
@@ -311,6 +325,7 @@ static void mark_listeners(struct sc_device *device)
     }
     for (size_t i = 0; i + 1 < init->ops.count; i++)
         device->listeners[step->ops.count + i] = worker_bit(device, init->ops.items[i + 1].stream);
+    mark_ends(device);
 }
 
 static enum sc_status open_events(struct sc_device *device, struct sc_error *err)
@@ -358,12 +373,12 @@ static enum sc_status open_device(struct sc_device *device, struct sc_error *err
 {
     device->stream_count = device->data.program->streams.count;
     device->streams = calloc(device->stream_count + 1, sizeof *device->streams);
-    device->workers = calloc(WORKERS_MAX, sizeof *device->workers);
+    device->workers = calloc(SC_WORKERS_MAX, sizeof *device->workers);
     if (!device->streams || !device->workers)
         return sc_fail_memory(err, device->stream_count * sizeof *device->streams);
-    if (device->stream_count > WORKERS_MAX)
+    if (device->stream_count > SC_WORKERS_MAX)
         return sc_fail(err, SC_NO, "backend host: %zu streams, at most %d", device->stream_count,
-                       WORKERS_MAX);
+                       SC_WORKERS_MAX);
     for (size_t s = 0; s < device->stream_count; s++)
         SC_TRY(open_stream(device, s, err));
     SC_TRY(open_workers(device, err));

@@ -22,6 +22,9 @@
 #include "exec/host/transport.h"
 #include "exec/host/wake.h"
 
+/* Bits of sc_device.listeners: workers, and the issuer, who waits for the ends of steps. */
+enum { SC_WORKERS_MAX = 63, SC_LISTENER_ISSUER = 63 };
+
 enum sc_command_kind { SC_COMMAND_WAIT, SC_COMMAND_RUN, SC_COMMAND_RECORD };
 
 struct sc_command {
@@ -65,7 +68,7 @@ struct sc_device {
     struct sc_host_worker *workers; /* [worker_count] */
     size_t worker_count;
     atomic_llong *done;  /* [events] */
-    uint64_t *listeners; /* [events]: workers to wake, a bit each */
+    uint64_t *listeners; /* [events]: whom to wake, a bit each */
     size_t events;
     struct sc_wake finished;    /* the issuer sleeps here */
     struct sc_member **members; /* by group */

@@ -36,7 +36,7 @@ static sc_host_op_fn *const functions[SC_OP_KIND_COUNT] = {
     [SC_HOST_WAIT] = sc_host_host_wait,
 };
 
-/* Collectives go through the transport; -1: the host cannot do the kind. */
+/* Collectives go through the transport. A kind in neither table is one that the host cannot do. */
 static const struct {
     bool known;
     enum sc_collective_kind kind;

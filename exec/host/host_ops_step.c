@@ -156,10 +156,9 @@ static double learning_rate(const union sc_parameters *p, int64_t done)
     return minimum + share * (maximum - minimum);
 }
 
-/* Of the beta that the moments really have, an fp32 number: 1 - 0.999f is 1.3e-5 off 0.001. */
 static float correction(double beta, int64_t step)
 {
-    return (float)(1 / (1 - pow((double)(float)beta, (double)step)));
+    return (float)(1 / (1 - pow(beta, (double)step)));
 }
 
 static void advance(const union sc_parameters *p, struct sc_step_state *state)

@@ -47,7 +47,8 @@ static void record(struct sc_device *device, const struct sc_command *command)
     for (size_t w = 0; w < device->worker_count; w++)
         if (listeners >> w & 1)
             sc_wake_up(&device->workers[w].wake);
-    sc_wake_up(&device->finished);
+    if (listeners >> SC_LISTENER_ISSUER & 1)
+        sc_wake_up(&device->finished);
 }
 
 static const struct sc_list *list_of(const struct sc_device *device, uint8_t name)

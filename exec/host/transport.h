@@ -75,7 +75,6 @@ struct sc_transport_setup {
     const struct sc_mesh *mesh;
     size_t groups;
     const unsigned *axis_masks;      /* [groups] */
-    const size_t *largest;           /* [groups]: bytes of the largest collective */
     int64_t first_rank, local_ranks; /* ranks of this process */
 };
 
