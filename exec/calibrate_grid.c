@@ -581,8 +581,8 @@ static void flat_parameters(struct builder *b, struct sc_op *last, int64_t eleme
         return;
     }
     *range = (struct sc_flat_range){.first = 0, .count = elements, .weight = 1.0f, .decay = 1};
-    last->p.flat.beta1 = 0.9f;
-    last->p.flat.beta2 = 0.95f;
+    last->p.flat.beta1 = 0.9;
+    last->p.flat.beta2 = 0.95;
     last->p.flat.epsilon = 1e-8f;
     last->p.flat.weight_decay = 0.1f;
     last->p.flat.first_range = (uint32_t)b->program->ranges.count - 1;

@@ -272,8 +272,8 @@ static void norm_backward(struct mlp *mlp, int piece)
 static void adam(struct mlp *mlp)
 {
     struct sc_op *item = op(mlp, SC_ADAM, "optimizer", SC_PASS_NONE, -1);
-    item->p.flat.beta1 = 0.9f;
-    item->p.flat.beta2 = 0.999f;
+    item->p.flat.beta1 = 0.9;
+    item->p.flat.beta2 = 0.999;
     item->p.flat.epsilon = 1e-8f;
     operand(mlp, SC_ROLE_GRADIENT, SC_IN, mlp->gradient);
     operand(mlp, SC_ROLE_STATE, SC_IN, mlp->state);
