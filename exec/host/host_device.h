@@ -57,6 +57,7 @@ struct sc_host_worker {
     int threads; /* of its team */
     struct sc_team *team;
     char *scratch;
+    int looks;       /* at MPI since something moved */
     uint64_t delays; /* random state of a chaos run over MPI */
 };
 
