@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# The whole path on this machine: builds stepcast, calibrates, searches plans for a small GPT and a
+# small Llama on two ranks, forecasts and runs several of them for real, and compares. Leaves
+# demo-out/ and ends with a table. `--train` instead trains on a text file of this machine and says
+# how far the loss on its held-out tenth falls.
+#
+#   DEMO_OUT   where to leave plans, traces and figures   (demo-out)
+#   BUILD_DIR  where to build                             (build)
+#   STEPCAST_INSTALL  0: install nothing; minimal: without MPI (1)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+out=${DEMO_OUT:-demo-out}
+build=${BUILD_DIR:-build}
+train=0
+case "${1:-}" in
+--train) train=1 ;;
+"") ;;
+*)
+    echo "usage: scripts/demo.sh [--train]" >&2
+    exit 2
+    ;;
+esac
+
+say() { printf '\n== %s\n' "$*"; }
+
+say "building"
+case "${STEPCAST_INSTALL:-1}" in
+0) ;;
+minimal) scripts/install_deps.sh --minimal ;;
+*) scripts/install_deps.sh ;;
+esac
+generator=()
+if [ ! -e "$build/CMakeCache.txt" ] && command -v ninja >/dev/null; then
+    generator=(-G Ninja)
+fi
+# shellcheck disable=SC2086  # CMAKE_ARGS is a list of words
+cmake -S . -B "$build" ${generator[@]+"${generator[@]}"} -DCMAKE_BUILD_TYPE=Release \
+    ${CMAKE_ARGS:-} >/dev/null
+cmake --build "$build" --parallel "$(nproc)" --target stepcast >/dev/null
+stepcast=$build/stepcast
+mkdir -p "$out"
+
+if [ "$train" = 1 ]; then
+    text=$(ls /usr/share/common-licenses/GPL-3 /usr/share/common-licenses/GPL-2 \
+        /usr/share/common-licenses/Apache-2.0 LICENSE 2>/dev/null | head -n 1)
+    say "training a small GPT on the bytes of $text: 300 steps, two ranks, Domino"
+    common=(host_tiny-gpt_2ranks_tp2_domino2 --data "$text"
+        --set batch.sequence_length=64 --set batch.global_batch=16 --set batch.micro_batch=16
+        --set optimizer.learning_rate=1e-3 --set optimizer.warmup_steps=20)
+    "$stepcast" run "${common[@]}" --warmup 0 --steps 300 --save "$out/trained.safetensors"
+    say "its held-out tenth"
+    exec "$stepcast" run "${common[@]}" --evaluate --init "$out/trained.safetensors"
+fi
+
+rm -rf "$out/plans" "$out/traces" "$out/figures"
+mkdir -p "$out/plans" "$out/traces" "$out/figures"
+say "calibrating this machine (about half a minute)"
+"$stepcast" calibrate --out "$out/this-machine.json"
+
+# The plan that the search finds fastest, and others spread over its ranking.
+plans=()
+for model in tiny-gpt tiny-llama; do
+    say "searching plans for $model on 2 ranks"
+    "$stepcast" search --model "$model" --hw "$out/this-machine.json" --gpus 2 \
+        --global-batch 8 --sequence-length 128 --top 1000 --out "$out/plans/$model" \
+        >"$out/plans/$model.txt"
+    head -n 12 "$out/plans/$model.txt"
+    mapfile -t ranked < <(awk 'NR > 2 && NF { print $1 }' "$out/plans/$model.txt")
+    last=$((${#ranked[@]} - 1))
+    for at in 0 $((last / 5)) $((last * 2 / 5)) $((last * 3 / 5)); do
+        plans+=("$out/plans/$model/${ranked[$at]}.json")
+    done
+done
+
+say "forecasting and running ${#plans[@]} plans"
+traces=()
+for plan in "${plans[@]}"; do
+    name=$(basename "$(dirname "$plan")")-$(basename "$plan" .json)
+    "$stepcast" sim "$plan" --hw "$out/this-machine.json" --trace "$out/traces/$name.predicted.json" \
+        >/dev/null
+    "$stepcast" run "$plan" --warmup 3 --steps 15 --trace "$out/traces/$name.measured.json" >/dev/null
+    traces+=("$out/traces/$name.predicted.json" "$out/traces/$name.measured.json")
+    echo "  $name"
+done
+
+say "comparing"
+"$stepcast" compare "${traces[@]}" --figures "$out/figures"
+cat <<EOF
+
+Where to look:
+  $out/figures/   step times, kinds and timelines, PNG and SVG
+  $out/plans/     every plan that was searched, best first
+  $out/traces/    forecast and measurement of each plan, row by row
+EOF
