@@ -209,34 +209,10 @@ static void sum_loss(struct sc_lowering *l, uint32_t loss)
 
 void sc_lower_head(struct sc_lowering *l)
 {
-    uint32_t weight = sc_lower_parameter(l, l->head);
-    bool synchronous = l->plan->mesh.synchronous_backward;
     struct sc_label label = sc_lower_label(l, N_HEAD, -1, SC_PASS_FORWARD, -1);
     uint32_t logits = sc_lower_activations(l, label, l->activation, 1, l->vocab).whole;
-    struct sc_op *op = sc_lower_op(l, SC_GEMM, label);
-    op->p.gemm.transpose_b = true;
-    op->p.gemm.alpha = 1;
-    sc_lower_in(l, SC_ROLE_A, l->final_out.whole);
-    sc_lower_in(l, SC_ROLE_B, weight);
-    sc_lower_out(l, SC_ROLE_C, logits);
-
+    sc_lower_linear(l, label, l->final_out.whole, l->head, SC_NONE, logits);
     sum_loss(l, cross_entropy(l, logits));
-
-    label.pass = SC_PASS_BACKWARD_DATA;
-    sc_lower_op(l, SC_GEMM, label)->p.gemm.alpha = 1;
-    sc_lower_in(l, SC_ROLE_A, logits);
-    sc_lower_in(l, SC_ROLE_B, weight);
-    sc_lower_out(l, SC_ROLE_C, l->final_gradient.whole);
-    vocab_all_reduce(l, l->final_gradient.whole, SC_SUM, label, synchronous);
-
-    label.pass = SC_PASS_BACKWARD_WEIGHT;
-    op = sc_lower_op(l, SC_GEMM, label);
-    op->p.gemm.transpose_a = true;
-    op->p.gemm.alpha = 1;
-    sc_lower_in(l, SC_ROLE_A, logits);
-    sc_lower_in(l, SC_ROLE_B, l->final_out.whole);
-    sc_lower_gradient(l, SC_ROLE_C, l->head);
-    if (synchronous && l->vocab_ranks > 1)
-        sc_lower_in(l, SC_ROLE_TOKEN, l->tensor_order);
-    sc_lower_gradients_final(l);
+    sc_lower_column_parallel_backward(l, label, logits, l->final_out.whole, l->head, SC_NONE,
+                                      l->final_gradient.whole, l->vocab_ranks);
 }

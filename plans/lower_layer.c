@@ -41,18 +41,6 @@ static uint32_t tensor(struct sc_lowering *l, int layer, enum sc_slot which,
     return slot(l, layer, which, name, pass, l->activation, 1, cols)->piece[piece];
 }
 
-static void parameter_in(struct sc_lowering *l, enum sc_role role, uint32_t parameter)
-{
-    if (parameter != SC_NONE)
-        sc_lower_in(l, role, sc_lower_parameter(l, parameter));
-}
-
-static void gradient_out(struct sc_lowering *l, enum sc_role role, uint32_t parameter)
-{
-    if (parameter != SC_NONE)
-        sc_lower_gradient(l, role, parameter);
-}
-
 static void norm_forward(struct sc_lowering *l, struct sc_label label, uint32_t x, uint32_t gamma,
                          uint32_t beta, uint32_t y, uint32_t stat)
 {
@@ -60,8 +48,8 @@ static void norm_forward(struct sc_lowering *l, struct sc_label label, uint32_t 
     op->p.norm.kind = (uint8_t)l->model->norm;
     op->p.norm.epsilon = (float)l->model->norm_epsilon;
     sc_lower_in(l, SC_ROLE_X, x);
-    parameter_in(l, SC_ROLE_GAMMA, gamma);
-    parameter_in(l, SC_ROLE_BETA, beta);
+    sc_lower_parameter_in(l, SC_ROLE_GAMMA, gamma);
+    sc_lower_parameter_in(l, SC_ROLE_BETA, beta);
     sc_lower_out(l, SC_ROLE_Y, y);
     sc_lower_out(l, SC_ROLE_STAT, stat);
 }
@@ -75,69 +63,14 @@ static void norm_backward(struct sc_lowering *l, struct sc_label label, uint32_t
     sc_lower_in(l, SC_ROLE_DY, dy);
     sc_lower_in(l, SC_ROLE_X, x);
     sc_lower_in(l, SC_ROLE_STAT, stat);
-    parameter_in(l, SC_ROLE_GAMMA, gamma);
+    sc_lower_parameter_in(l, SC_ROLE_GAMMA, gamma);
     if (add)
         sc_lower_inout(l, SC_ROLE_DX, dx);
     else
         sc_lower_out(l, SC_ROLE_DX, dx);
-    gradient_out(l, SC_ROLE_DGAMMA, gamma);
-    gradient_out(l, SC_ROLE_DBETA, beta);
+    sc_lower_gradient_out(l, SC_ROLE_DGAMMA, gamma);
+    sc_lower_gradient_out(l, SC_ROLE_DBETA, beta);
     sc_lower_gradients_final(l);
-}
-
-/* out[rows, outputs] = in[rows, inputs] W^T + bias */
-static void linear_forward(struct sc_lowering *l, struct sc_label label, uint32_t in,
-                           uint32_t weight, uint32_t bias, uint32_t out)
-{
-    struct sc_op *op = sc_lower_op(l, SC_GEMM, label);
-    op->p.gemm.transpose_b = true;
-    op->p.gemm.alpha = 1;
-    sc_lower_in(l, SC_ROLE_A, in);
-    parameter_in(l, SC_ROLE_B, weight);
-    parameter_in(l, SC_ROLE_BIAS, bias);
-    sc_lower_out(l, SC_ROLE_C, out);
-}
-
-/* din[rows, inputs] = dout[rows, outputs] W */
-static void linear_backward_data(struct sc_lowering *l, struct sc_label label, uint32_t dout,
-                                 uint32_t weight, uint32_t din)
-{
-    label.pass = SC_PASS_BACKWARD_DATA;
-    struct sc_op *op = sc_lower_op(l, SC_GEMM, label);
-    op->p.gemm.alpha = 1;
-    sc_lower_in(l, SC_ROLE_A, dout);
-    parameter_in(l, SC_ROLE_B, weight);
-    sc_lower_out(l, SC_ROLE_C, din);
-}
-
-/* dW[outputs, inputs] (+)= dout^T in, dbias (+)= column sums of dout. `ordered`: not before the
- * all-reduce issued last has ended. */
-static void linear_backward_weight(struct sc_lowering *l, struct sc_label label, uint32_t dout,
-                                   uint32_t in, uint32_t weight, uint32_t bias, bool ordered)
-{
-    label.pass = SC_PASS_BACKWARD_WEIGHT;
-    struct sc_op *op = sc_lower_op(l, SC_GEMM, label);
-    op->p.gemm.transpose_a = true;
-    op->p.gemm.alpha = 1;
-    sc_lower_in(l, SC_ROLE_A, dout);
-    sc_lower_in(l, SC_ROLE_B, in);
-    sc_lower_gradient(l, SC_ROLE_C, weight);
-    gradient_out(l, SC_ROLE_BIAS_GRADIENT, bias);
-    if (ordered && l->tensor > 1)
-        sc_lower_in(l, SC_ROLE_TOKEN, l->tensor_order);
-    sc_lower_gradients_final(l);
-}
-
-/* A column-parallel product backward: the input's gradient is a partial sum, reduced behind the
- * weight gradient or, where the plan says so, before it. */
-static void column_parallel_backward(struct sc_lowering *l, struct sc_label label, uint32_t dout,
-                                     uint32_t in, uint32_t weight, uint32_t bias, uint32_t din)
-{
-    bool synchronous = l->plan->mesh.synchronous_backward;
-    linear_backward_data(l, label, dout, weight, din);
-    label.pass = SC_PASS_BACKWARD_DATA;
-    sc_lower_tensor_all_reduce(l, din, SC_SUM, label, synchronous);
-    linear_backward_weight(l, label, dout, in, weight, bias, synchronous);
 }
 
 /* Every place that drops has its own number. */
@@ -180,7 +113,7 @@ static void residual_forward(struct sc_lowering *l, struct sc_label label, enum 
     op->p.dropout.site = site;
     op->p.dropout.row = sc_lower_first_row(l, piece);
     sc_lower_in(l, SC_ROLE_X, z);
-    parameter_in(l, SC_ROLE_BIAS, bias);
+    sc_lower_parameter_in(l, SC_ROLE_BIAS, bias);
     sc_lower_in(l, SC_ROLE_RESIDUAL, residual);
     sc_lower_in(l, SC_ROLE_STATE, l->state);
     sc_lower_out(l, SC_ROLE_Y, y);
@@ -215,7 +148,7 @@ static void residual_backward(struct sc_lowering *l, struct sc_label label, enum
     else
         sc_lower_in(l, SC_ROLE_STATE, l->state);
     sc_lower_out(l, SC_ROLE_DX, at->piece[piece]);
-    gradient_out(l, SC_ROLE_BIAS_GRADIENT, bias);
+    sc_lower_gradient_out(l, SC_ROLE_BIAS_GRADIENT, bias);
     sc_lower_gradients_final(l);
 }
 
@@ -224,8 +157,8 @@ static void residual_backward(struct sc_lowering *l, struct sc_label label, enum
 static void row_parallel_backward(struct sc_lowering *l, struct sc_label label, uint32_t dout,
                                   uint32_t in, uint32_t weight, uint32_t bias, uint32_t din)
 {
-    linear_backward_data(l, label, dout, weight, din);
-    linear_backward_weight(l, label, dout, in, weight,
+    sc_lower_linear_data(l, label, dout, weight, din);
+    sc_lower_linear_weight(l, label, dout, in, weight,
                            l->plan->dropout.hidden == 0 ? bias : SC_NONE, false);
 }
 
@@ -407,8 +340,8 @@ static void attention_in_forward(struct sc_lowering *l, int layer, enum sc_pass 
     const struct sc_layer_parameters *p = &l->layer_parameters[layer];
     uint32_t qkv = tensor(l, layer, SLOT_QKV, N_QKV, pass, l->qkv, piece);
     uint32_t o = tensor(l, layer, SLOT_O, N_ATTENTION, pass, l->q, piece);
-    linear_forward(l, sc_lower_label(l, N_QKV, layer, pass, piece),
-                   made(l, layer, SLOT_NORM1, piece), p->qkv, p->qkv_bias, qkv);
+    sc_lower_linear(l, sc_lower_label(l, N_QKV, layer, pass, piece),
+                    made(l, layer, SLOT_NORM1, piece), p->qkv, p->qkv_bias, qkv);
     rope(l, sc_lower_label(l, N_ROPE, layer, pass, piece), qkv, false);
     struct sc_label label = sc_lower_label(l, N_ATTENTION, layer, pass, piece);
     if (l->plan->attention.kernel == SC_ATTENTION_FUSED)
@@ -430,9 +363,10 @@ static void attention_in_backward(struct sc_lowering *l, int layer, int piece)
     else
         unfused_backward(l, label, qkv, gradient_o, dqkv);
     rope(l, sc_lower_label(l, N_ROPE, layer, pass, piece), dqkv, true);
-    column_parallel_backward(l, sc_lower_label(l, N_QKV, layer, pass, piece), dqkv,
-                             made(l, layer, SLOT_NORM1, piece), p->qkv, p->qkv_bias,
-                             tensor(l, layer, SLOT_DN1, N_ATTENTION_NORM, pass, l->hidden, piece));
+    sc_lower_column_parallel_backward(
+        l, sc_lower_label(l, N_QKV, layer, pass, piece), dqkv, made(l, layer, SLOT_NORM1, piece),
+        p->qkv, p->qkv_bias, tensor(l, layer, SLOT_DN1, N_ATTENTION_NORM, pass, l->hidden, piece),
+        l->tensor);
 }
 
 static void mlp_in_forward(struct sc_lowering *l, int layer, enum sc_pass pass, int piece)
@@ -440,8 +374,8 @@ static void mlp_in_forward(struct sc_lowering *l, int layer, enum sc_pass pass, 
     const struct sc_layer_parameters *p = &l->layer_parameters[layer];
     uint32_t u = tensor(l, layer, SLOT_U, N_UP, pass, l->up, piece);
     uint32_t a = tensor(l, layer, SLOT_A, N_MLP_ACTIVATION, pass, l->ffn, piece);
-    linear_forward(l, sc_lower_label(l, N_UP, layer, pass, piece),
-                   made(l, layer, SLOT_NORM2, piece), p->up, p->up_bias, u);
+    sc_lower_linear(l, sc_lower_label(l, N_UP, layer, pass, piece),
+                    made(l, layer, SLOT_NORM2, piece), p->up, p->up_bias, u);
     struct sc_op *op = sc_lower_op(l, SC_ACTIVATION_FORWARD,
                                    sc_lower_label(l, N_MLP_ACTIVATION, layer, pass, piece));
     op->p.activation.kind = (uint8_t)l->model->activation;
@@ -467,16 +401,17 @@ static void mlp_in_backward(struct sc_lowering *l, int layer, int piece)
     } else {
         sc_lower_inout(l, SC_ROLE_DX, du);
     }
-    column_parallel_backward(l, sc_lower_label(l, N_UP, layer, pass, piece), du,
-                             made(l, layer, SLOT_NORM2, piece), p->up, p->up_bias,
-                             tensor(l, layer, SLOT_DN2, N_MLP_NORM, pass, l->hidden, piece));
+    sc_lower_column_parallel_backward(
+        l, sc_lower_label(l, N_UP, layer, pass, piece), du, made(l, layer, SLOT_NORM2, piece),
+        p->up, p->up_bias, tensor(l, layer, SLOT_DN2, N_MLP_NORM, pass, l->hidden, piece),
+        l->tensor);
 }
 
 /* The product that narrows, and the sum of its partial results over the tensor group. */
 static void out_forward(struct sc_lowering *l, struct sc_label label, uint32_t in, uint32_t weight,
                         uint32_t z)
 {
-    linear_forward(l, label, in, weight, SC_NONE, z);
+    sc_lower_linear(l, label, in, weight, SC_NONE, z);
     sc_lower_tensor_all_reduce(l, z, SC_SUM, label, false);
 }
 

@@ -5,6 +5,7 @@
  *   lower_parameters.c tensors, blocks, the flat layout and its buckets
  *   lower_order.c      the order of parts: plain, Domino; backward is its mirror image; recompute
  *   lower_layer.c      what the parts of a layer are, forward and backward
+ *   lower_linear.c     linear products and their reductions
  *   lower_head.c       embedding, head and loss
  *   lower_zero.c       gradient buckets: when they are reduced, who keeps what; parameter gathers
  *   lower_optimizer.c  norm, clipping, Adam
@@ -222,6 +223,27 @@ void sc_lower_gradient(struct sc_lowering *l, enum sc_role role, uint32_t parame
  * operands, sc_lower_gradients_final is called. */
 void sc_lower_gradient_view(struct sc_lowering *l, enum sc_role role, uint32_t parameter,
                             uint32_t view);
+
+/* lower_linear.c */
+/* Operands that a model may lack: nothing is added for SC_NONE. */
+void sc_lower_parameter_in(struct sc_lowering *l, enum sc_role role, uint32_t parameter);
+void sc_lower_gradient_out(struct sc_lowering *l, enum sc_role role, uint32_t parameter);
+/* out[rows, outputs] = in[rows, inputs] W^T + bias */
+void sc_lower_linear(struct sc_lowering *l, struct sc_label label, uint32_t in, uint32_t weight,
+                     uint32_t bias, uint32_t out);
+/* din[rows, inputs] = dout[rows, outputs] W */
+void sc_lower_linear_data(struct sc_lowering *l, struct sc_label label, uint32_t dout,
+                          uint32_t weight, uint32_t din);
+/* dW[outputs, inputs] (+)= dout^T in, dbias (+)= column sums of dout. `ordered`: not before the
+ * all-reduce issued last has ended. */
+void sc_lower_linear_weight(struct sc_lowering *l, struct sc_label label, uint32_t dout,
+                            uint32_t in, uint32_t weight, uint32_t bias, bool ordered);
+/* A product whose outputs are split over `ranks` of the tensor group, backward: the input's
+ * gradient is a partial sum, reduced behind the weight gradient or, where the plan says so, before
+ * it. */
+void sc_lower_column_parallel_backward(struct sc_lowering *l, struct sc_label label, uint32_t dout,
+                                       uint32_t in, uint32_t weight, uint32_t bias, uint32_t din,
+                                       int64_t ranks);
 
 /* lower_order.c */
 enum sc_status sc_lower_order(struct sc_lowering *l, struct sc_error *err);
