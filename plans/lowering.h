@@ -5,6 +5,7 @@
  *   lower_parameters.c tensors, blocks, the flat layout and its buckets
  *   lower_order.c      the order of parts: plain, Domino; backward is its mirror image; recompute
  *   lower_layer.c      what the parts of a layer are, forward and backward
+ *   lower_attention.c  core attention, fused and unfused
  *   lower_linear.c     linear products and their reductions
  *   lower_head.c       embedding, head and loss
  *   lower_zero.c       gradient buckets: when they are reduced, who keeps what; parameter gathers
@@ -254,6 +255,20 @@ void sc_lower_backward(struct sc_lowering *l);
 void sc_lower_part_forward(struct sc_lowering *l, struct sc_part part, enum sc_pass pass);
 void sc_lower_part_backward(struct sc_lowering *l, struct sc_part part);
 void sc_lower_forget_layer(struct sc_lowering *l, int layer);
+/* The activations in a slot of a layer, made when first asked for; a piece of those made before. */
+const struct sc_activations *sc_lower_slot(struct sc_lowering *l, int layer, enum sc_slot which,
+                                           enum sc_lower_name name, enum sc_pass pass,
+                                           enum sc_dtype dtype, int64_t rows_a_token, int64_t cols);
+uint32_t sc_lower_made(const struct sc_lowering *l, int layer, enum sc_slot which, int piece);
+/* Every place that drops has its own number: 0 the attention, 1 and 2 the residuals of a layer. */
+uint32_t sc_lower_dropout_site(int layer, int which);
+/* Whether a forward op of this pass keeps its mask for backward. */
+bool sc_lower_mask_saved(const struct sc_lowering *l, enum sc_pass pass);
+
+/* lower_attention.c */
+void sc_lower_attention(struct sc_lowering *l, struct sc_label label, uint32_t qkv, uint32_t o);
+void sc_lower_attention_backward(struct sc_lowering *l, struct sc_label label, uint32_t qkv,
+                                 uint32_t o, uint32_t gradient_o, uint32_t dqkv);
 
 /* lower_head.c */
 void sc_lower_embedding(struct sc_lowering *l);
