@@ -398,30 +398,50 @@ static enum sc_status fit_level(const struct sc_grid *grid, struct sc_level_fit 
     return fit_collective(grid, false, &out->other, err);
 }
 
+/* Transfer times of the all-reduces that run alone. */
+static enum sc_status fit_transfers(const struct sc_grid *grid, struct sc_fit_line *out,
+                                    struct sc_error *err)
+{
+    static const bool all_reduce = true;
+    struct timings t;
+    SC_TRY(gather(grid, of_all_reduce, &all_reduce, moved_of, &t, err));
+    size_t at = 0;
+    for (size_t i = 0; i < grid->probes.count; i++) {
+        const struct sc_probe *probe = &grid->probes.items[i];
+        if (of_all_reduce(probe, &all_reduce) && probe->seconds > 0.0) {
+            t.seconds[at++] = fmax(probe->transfer_s, 1e-9);
+        }
+    }
+    enum sc_status status = sc_fit_line_robust(t.x, t.seconds, t.count, out, err);
+    timings_free(&t);
+    return status;
+}
+
 /*
  * A chain of products takes T0 alone and T1 beside a collective that takes E then: of E, T1 - T0 is
  * lost to the products, the part of a core that the collective holds; and E is so many times what
  * the collective takes alone.
  */
-static void fit_beside(const struct sc_grid *grid, struct sc_fits *out)
+static enum sc_status fit_beside(const struct sc_grid *grid, struct sc_fits *out,
+                                 struct sc_error *err)
 {
     double held[16], slower[16];
     size_t count = 0;
-    const struct sc_collective_fit *alone = &out->level[0].all_reduce;
-    for (size_t i = 0; i + 2 < grid->probes.count && count < 16; i++) {
+    struct sc_fit_line alone;
+    SC_TRY(fit_transfers(grid, &alone, err));
+    for (size_t i = 0; i + 1 < grid->probes.count && count < 16; i++) {
         const struct sc_probe *p = &grid->probes.items[i];
         if (p[0].family != SC_PROBE_CHAIN || p[1].family != SC_PROBE_BESIDE ||
-            p[2].family != SC_PROBE_BESIDE_COLLECTIVE || p[2].seconds <= 0.0) {
+            p[1].transfer_s <= 0.0) {
             continue;
         }
-        double lost = fmax(p[1].seconds - p[0].seconds, 0.0);
-        double moved = sc_collective_moved(p[2].collective, grid->ranks, p[2].bytes);
-        held[count] = fmin(lost / p[2].seconds, 0.95);
-        slower[count++] =
-            fmax(p[2].seconds / (alone->latency_s + moved / alone->bus_bandwidth), 1.0);
+        double expected = alone.a + alone.b * moved_of(&p[1], grid);
+        held[count] = fmin(fmax(p[1].seconds - p[0].seconds, 0.0) / p[1].transfer_s, 0.95);
+        slower[count++] = fmax(p[1].transfer_s / expected, 1.0);
     }
     out->held_cores = median(held, count);
     out->slowdown_beside_compute = fmax(median(slower, count), 1.0);
+    return SC_OK;
 }
 
 static enum sc_status fit_collectives(const struct sc_grid *each, const struct sc_grid *crowded,
@@ -432,7 +452,7 @@ static enum sc_status fit_collectives(const struct sc_grid *each, const struct s
     out->has_level[1] = crowded != NULL;
     if (out->has_level[0]) {
         SC_TRY(fit_level(each, &out->level[0], err));
-        fit_beside(each, out);
+        SC_TRY(fit_beside(each, out, err));
     }
     return out->has_level[1] ? fit_level(crowded, &out->level[1], err) : SC_OK;
 }

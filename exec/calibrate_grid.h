@@ -18,9 +18,8 @@ enum sc_probe_family {
     SC_PROBE_ADAM,
     SC_PROBE_STREAM, /* a plain copy of more than the caches hold: memory bandwidth */
     SC_PROBE_COLLECTIVE,
-    SC_PROBE_CHAIN,             /* products one behind the other */
-    SC_PROBE_BESIDE,            /* the same products while a collective runs */
-    SC_PROBE_BESIDE_COLLECTIVE, /* that collective */
+    SC_PROBE_CHAIN,  /* products one behind the other */
+    SC_PROBE_BESIDE, /* the same products while a collective runs */
     SC_PROBE_FAMILY_COUNT
 };
 
@@ -34,7 +33,9 @@ struct sc_probe {
     double flops, bytes, elements;
     struct sc_gemm_work gemm;           /* SC_PROBE_GEMM */
     struct sc_attention_work attention; /* SC_PROBE_ATTENTION */
-    enum sc_collective collective;      /* SC_PROBE_COLLECTIVE, _BESIDE_COLLECTIVE */
+    enum sc_collective collective;      /* SC_PROBE_COLLECTIVE, _BESIDE */
+    uint32_t op;                        /* that collective */
+    double transfer_s;                  /* it alone, from the latest member's start to its end */
     double seconds;                     /* median */
     double spread;                      /* (90th - 10th percentile) / median */
 };

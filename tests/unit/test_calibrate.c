@@ -48,13 +48,18 @@ static double seconds_of(const struct sc_probe *p, const struct sc_grid *grid)
         return p->bytes / (grid->ranks == 1 ? ALONE_STREAM : STREAM);
     case SC_PROBE_COLLECTIVE:
         return LATENCY + moved / BUS;
-    case SC_PROBE_CHAIN:
-        return 10e-3;
-    case SC_PROBE_BESIDE: /* the collective takes twice as long and half of the core meanwhile */
-        return 10e-3 + 0.5 * 2.0 * (LATENCY + p->bytes / BUS);
+    case SC_PROBE_BESIDE: /* half of the core for as long as the collective takes */
+        return 10e-3 + 0.5 * 2.0 * (LATENCY + moved / BUS);
     default:
-        return 2.0 * (LATENCY + p->bytes / BUS);
+        return 10e-3;
     }
+}
+
+/* Beside products a collective takes twice as long. */
+static double transfer_of(const struct sc_probe *p, const struct sc_grid *grid)
+{
+    double moved = sc_collective_moved(p->collective, grid->ranks, p->bytes);
+    return (p->family == SC_PROBE_BESIDE ? 2.0 : 1.0) * (LATENCY + moved / BUS);
 }
 
 static void make_grid(int64_t ranks, int64_t cores, struct sc_grid_parts parts, double speed,
@@ -67,6 +72,7 @@ static void make_grid(int64_t ranks, int64_t cores, struct sc_grid_parts parts, 
     assert_true(grid->probes.count > 0);
     for (size_t i = 0; i < grid->probes.count; i++) {
         grid->probes.items[i].seconds = seconds_of(&grid->probes.items[i], grid) / speed;
+        grid->probes.items[i].transfer_s = transfer_of(&grid->probes.items[i], grid) / speed;
     }
 }
 
