@@ -180,6 +180,10 @@ static enum sc_status fit_attention(const struct sc_grid *grid, struct sc_fits *
 
 /* A product large enough to be shared out. */
 #define LARGE_FLOPS 2e8
+/* Operations whose time tells what sharing out costs. */
+#define SMALL_GEMM_S 600e-6
+#define LEAST_KERNEL_S 3e-6
+#define SMALL_KERNEL_S 60e-6
 
 /* One rank with all cores against one core. */
 static double efficiency(const struct sc_grid *each, const struct sc_grid *whole)
@@ -196,6 +200,37 @@ static double efficiency(const struct sc_grid *each, const struct sc_grid *whole
     double middle = median(ratios, count);
     free(ratios);
     return middle > 0.0 ? fmin(middle, 1.0) : 1.0;
+}
+
+/* What small operations take with all cores beyond their share of what they take with one. */
+static double team_seconds(const struct sc_grid *each, const struct sc_grid *whole,
+                           enum sc_probe_family family, double least_s, double most_s,
+                           double efficient)
+{
+    double *extra = calloc(each->probes.count + 1, sizeof(*extra));
+    size_t count = 0;
+    for (size_t i = 0; extra != NULL && i < whole->probes.count && i < each->probes.count; i++) {
+        double one = each->probes.items[i].seconds, all = whole->probes.items[i].seconds;
+        bool chosen = each->probes.items[i].family == family && one > least_s && one < most_s;
+        if (chosen && whole->probes.items[i].family == family && all > 0.0) {
+            extra[count++] = all - one / ((double)whole->cores * efficient);
+        }
+    }
+    double middle = median(extra, count);
+    free(extra);
+    return fmax(middle, 0.0);
+}
+
+/* Products that are shared out unevenly or hardly at all, and kernels of some microseconds. */
+static void fit_team(const struct sc_grid *each, const struct sc_grid *whole, struct sc_fits *out)
+{
+    out->efficiency = whole != NULL ? efficiency(each, whole) : 1.0;
+    if (whole != NULL) {
+        out->gemm_team_s =
+            team_seconds(each, whole, SC_PROBE_GEMM, 0.0, SMALL_GEMM_S, out->efficiency);
+        out->memory_team_s = team_seconds(each, whole, SC_PROBE_MEMORY, LEAST_KERNEL_S,
+                                          SMALL_KERNEL_S, out->efficiency);
+    }
 }
 
 /* ---- memory ------------------------------------------------------------------------------ */
@@ -465,7 +500,7 @@ enum sc_status sc_calibrate_fit(const struct sc_grid *each, const struct sc_grid
     out->cores = each->cores;
     SC_TRY(fit_gemm(each, out, err));
     SC_TRY(fit_attention(each, out, err));
-    out->efficiency = whole != NULL ? efficiency(each, whole) : 1.0;
+    fit_team(each, whole, out);
     double rank_bandwidth = streaming(each);
     out->node_bandwidth = rank_bandwidth * (double)each->ranks;
     out->core_bandwidth = fmax(streaming(alone), rank_bandwidth);

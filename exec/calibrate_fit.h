@@ -32,6 +32,7 @@ struct sc_fits {
     double attention_share[2], attention_s_per_query[2]; /* forward, backward */
     struct sc_fit_residuals attention[2];
     double efficiency;                     /* of all cores together, for one rank */
+    double gemm_team_s, memory_team_s;     /* beside it, an operation */
     double node_bandwidth, core_bandwidth; /* bytes a second */
     double cache_bytes;                    /* of one core */
     struct sc_kind_fit kinds[SC_FITTED_KINDS_MAX];

@@ -215,6 +215,7 @@ static void add_compute(struct writer *w, cJSON *root)
     number(w, gemm, "fixed_us", f->gemm_fixed_s * SC_US_PER_S);
     number(w, gemm, "flop_per_byte", f->gemm_flop_per_byte);
     number(w, gemm, "transposed_b_share", f->gemm_transposed_b_share);
+    number(w, gemm, "team_us", f->gemm_team_s * SC_US_PER_S);
     source(w, gemm, "measured: %s", residuals(&f->gemm, line, sizeof(line)));
     cJSON *attention = object(w, compute, "attention");
     number(w, attention, "forward_peak_share", f->attention_share[0]);
@@ -230,6 +231,7 @@ static void add_compute(struct writer *w, cJSON *root)
     number(w, memory, "bandwidth_share", 1.0);
     number(w, memory, "fixed_us", plain ? plain->fixed_s * SC_US_PER_S : 1.0);
     number(w, memory, "cache_bytes", f->cache_bytes);
+    number(w, memory, "team_us", f->memory_team_s * SC_US_PER_S);
     cJSON *kinds = object(w, memory, "kinds");
     for (int i = 0; i < f->kind_count; i++) {
         add_kind(w, object(w, kinds, f->kinds[i].name), &f->kinds[i]);

@@ -33,6 +33,13 @@ static enum sc_status use_flops(const struct sc_hardware *hardware, enum sc_dtyp
     return SC_OK;
 }
 
+/* A rank with several cores shares an operation out among them. */
+static double team_seconds(const struct sc_hardware *hardware, double team_s)
+{
+    bool team = hardware->device.kind == SC_CORES && hardware->device.multiprocessors > 1.0;
+    return team ? team_s : 0.0;
+}
+
 /* ---- products ---- */
 
 double sc_gemm_flops(const struct sc_gemm_work *work)
@@ -64,7 +71,8 @@ enum sc_status sc_cost_gemm(const struct sc_hardware *hardware, const struct sc_
     double copies = hardware->compute.gemm_flop_per_byte * sc_gemm_bytes(work);
     SC_TRY(use_flops(hardware, work->input, sc_gemm_flops(work) + copies, share, &cost, err));
     use_memory(hardware, sc_gemm_bytes(work), hardware->compute.memory_bound_share, &cost);
-    cost.latency_s = hardware->compute.gemm_fixed_s;
+    cost.latency_s =
+        hardware->compute.gemm_fixed_s + team_seconds(hardware, hardware->compute.gemm_team_s);
     sc_cost_set_bound(hardware, &cost);
     *out = cost;
     return SC_OK;
@@ -118,7 +126,8 @@ enum sc_status sc_cost_attention(const struct sc_hardware *hardware,
     SC_TRY(use_flops(hardware, work->dtype, sc_attention_flops(work), share, &cost, err));
     cost.use[SC_COST_COMPUTE].amount += query_flops(hardware, work, cost.use[SC_COST_COMPUTE].rate);
     use_memory(hardware, sc_attention_bytes(work), hardware->compute.memory_bound_share, &cost);
-    cost.latency_s = fixed >= 0.0 ? fixed : hardware->compute.gemm_fixed_s;
+    cost.latency_s = (fixed >= 0.0 ? fixed : hardware->compute.gemm_fixed_s) +
+                     team_seconds(hardware, hardware->compute.memory_bound_team_s);
     sc_cost_set_bound(hardware, &cost);
     *out = cost;
     return SC_OK;
@@ -160,6 +169,7 @@ void sc_cost_memory_bound(const struct sc_hardware *hardware, const char *kind, 
         out->latency_s = row->fixed_s >= 0.0 ? row->fixed_s : out->latency_s;
         use_elements(hardware, elements, s_per_element, out);
     }
+    out->latency_s += team_seconds(hardware, hardware->compute.memory_bound_team_s);
     use_memory(hardware, beyond_cache(hardware, bytes, s_per_element), share, out);
     sc_cost_set_bound(hardware, out);
 }
@@ -181,7 +191,8 @@ static void device_adam(const struct sc_hardware *hardware, double parameters, d
                         struct sc_cost *out)
 {
     double fixed = hardware->compute.adam_fixed_s;
-    out->latency_s = fixed >= 0.0 ? fixed : hardware->compute.memory_bound_fixed_s;
+    out->latency_s = (fixed >= 0.0 ? fixed : hardware->compute.memory_bound_fixed_s) +
+                     team_seconds(hardware, hardware->compute.memory_bound_team_s);
     double s_per_element = hardware->compute.adam_s_per_element;
     use_elements(hardware, parameters, s_per_element, out);
     use_memory(hardware, beyond_cache(hardware, bytes, s_per_element), hardware->compute.adam_share,

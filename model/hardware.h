@@ -152,6 +152,9 @@ struct sc_hardware {
         double gemm_fixed_s;
         double gemm_flop_per_byte; /* copying a byte of an operand takes as long as so many FLOP */
         double gemm_transposed_b_share; /* factor on peak_share where B is read transposed */
+        /* Cores: what sharing one operation out among a rank's cores costs, where it has several.
+         */
+        double gemm_team_s, memory_bound_team_s;
         double attention_forward_share, attention_backward_share, attention_fixed_s;
         /* Beside the products, for each query of a head; on cores: of one core. */
         double attention_forward_s_per_query, attention_backward_s_per_query;

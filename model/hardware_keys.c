@@ -86,6 +86,7 @@ static const struct sc_key gemm_keys[] = {
     TIME_US("fixed_us", HW, compute.gemm_fixed_s, true),
     NUMBER("flop_per_byte", HW, compute.gemm_flop_per_byte, false, 1.0, 0.0, 1e6),
     SHARE("transposed_b_share", HW, compute.gemm_transposed_b_share, false),
+    TIME_US("team_us", HW, compute.gemm_team_s, false),
     END,
 };
 static const struct sc_key attention_keys[] = {
@@ -102,6 +103,7 @@ static const struct sc_key memory_bound_keys[] = {
     SHARE("bandwidth_share", HW, compute.memory_bound_share, true),
     TIME_US("fixed_us", HW, compute.memory_bound_fixed_s, true),
     BYTES("cache_bytes", HW, compute.cache_bytes, false),
+    TIME_US("team_us", HW, compute.memory_bound_team_s, false),
     END,
 };
 static const struct sc_key adam_keys[] = {

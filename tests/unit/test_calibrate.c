@@ -107,6 +107,14 @@ static void known_constants_come_back(void **state)
         near_to(fits.attention_s_per_query[i], QUERY_S, 1e-3);
     }
     near_to(fits.efficiency, 0.95, 1e-6);
+    assert_true(fabs(fits.gemm_team_s) < 1e-12 && fabs(fits.memory_team_s) < 1e-12);
+    for (size_t i = 0; i < whole.probes.count; i++) {
+        whole.probes.items[i].seconds += 7e-6; /* on large products it does not show */
+    }
+    assert_int_equal(sc_calibrate_fit(&each, &whole, &alone, &crowded, &fits, &err), SC_OK);
+    near_to(fits.efficiency, 0.95, 0.01);
+    near_to(fits.gemm_team_s, 7e-6, 0.3);
+    near_to(fits.memory_team_s, 7e-6, 0.05);
     near_to(fits.node_bandwidth, 2.0 * STREAM, 1e-9);
     near_to(fits.core_bandwidth, ALONE_STREAM, 1e-9);
     assert_true(fits.kind_count > 20);

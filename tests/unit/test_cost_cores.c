@@ -70,6 +70,17 @@ static void copies_and_transposed_operands(void **state)
     near_to(gemm_seconds(&turned, true), 400e-6);
 }
 
+/* One rank with both cores: 200 us / 1.9 and 7 us for sharing out; a core a rank shares nothing. */
+static void teams(void **state)
+{
+    (void)state;
+    struct sc_error err = SC_ERROR_INIT;
+    struct sc_hardware hardware = load("compute.gemm.team_us", "7");
+    near_to(gemm_seconds(&hardware, false), 200e-6);
+    assert_int_equal(sc_hardware_divide(&hardware, 1, &err), SC_OK);
+    near_to(gemm_seconds(&hardware, false), 200e-6 / 1.9 + 7e-6);
+}
+
 /* 2 sequences of 100 queries, 3 heads of 50, causal: forward 4 x 2 x 3 x (100^2 / 2) x 50 = 6e6
  * FLOP at 0.1 TFLOP/s x 0.4 (two-cores): 150 us. 600 queries of a head at 100 ns: 60 us more. With
  * both cores for one rank everything is 2 x 0.95 times as fast. */
@@ -140,6 +151,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_and_transposed_operands),
+        cmocka_unit_test(teams),
         cmocka_unit_test(queries_of_attention),
         cmocka_unit_test(a_cache_takes_memory_traffic),
         cmocka_unit_test(variants_have_names),
