@@ -785,8 +785,8 @@ static void add_collectives(struct builder *b, bool tiny)
             collective(b, &reductions[k], elements[i]);
         }
     }
-    for (int i = 0; i < 3; i++) {
-        beside(b, tiny ? 1 << 12 : (int64_t)1 << (18 + i));
+    for (int i = 0; i < (tiny ? 1 : 6); i++) {
+        beside(b, tiny ? 1 << 12 : (int64_t)1 << (18 + i % 3));
     }
 }
 
