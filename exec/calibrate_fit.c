@@ -388,7 +388,7 @@ static enum sc_status fit_kinds(const struct sc_grid *grid, double bandwidth, st
 {
     long size = sysconf(_SC_LEVEL3_CACHE_SIZE);
     double part = (size > 0 ? (double)size : 16e6) / (double)grid->cores, best = INFINITY, score;
-    for (double cache = part / 16.0; cache <= part / 4.0; cache *= 2.0) {
+    for (double cache = part / 64.0; cache <= part / 4.0; cache *= 2.0) {
         SC_TRY(fit_kinds_at(grid, cache, bandwidth, out, &score, err));
         if (score < best) {
             best = score;
