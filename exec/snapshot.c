@@ -28,8 +28,10 @@ static void take(struct sc_snapshot *snapshot, struct sc_device *device, int64_t
         snapshot->backend->read(device, operand->value, (enum sc_version)operand->version, step,
                                 room, &err) != SC_OK)
         return;
-    if (first + count > flat->elements) /* padding behind the last parameter */
+    if (first + count > flat->elements) /* padding behind the last parameter ... */
         count = flat->elements - first;
+    if (count <= 0) /* ... and nothing else: a shard of a small bucket on one of many ranks */
+        return;
     memcpy(flat->data + first, room, (size_t)count * sizeof *room);
     memset(flat->have + first, 1, (size_t)count);
 }
