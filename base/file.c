@@ -127,7 +127,7 @@ static int open_for_writing(const char *target, char **temporary)
 
 enum sc_status sc_file_open(const char *target, struct sc_file_writer *out, struct sc_error *err)
 {
-    struct sc_file_writer writer = {NULL, resolve(target), NULL};
+    struct sc_file_writer writer = {NULL, resolve(target), NULL, 0};
     if (writer.target == NULL) {
         return sc_fail_memory(err, strlen(target) + 1);
     }
@@ -151,14 +151,23 @@ static void release(struct sc_file_writer *writer)
 {
     free(writer->target);
     free(writer->temporary);
-    *writer = (struct sc_file_writer){NULL, NULL, NULL};
+    *writer = (struct sc_file_writer){NULL, NULL, NULL, 0};
+}
+
+void sc_file_put(struct sc_file_writer *writer, const void *data, size_t bytes)
+{
+    if (writer->error == 0 && fwrite(data, 1, bytes, writer->stream) < bytes) {
+        writer->error = errno;
+    }
 }
 
 /* errno of the first step that fails, else 0. The stream is closed either way. */
 static int flush_and_close(struct sc_file_writer *writer)
 {
-    int error = 0;
-    if (fflush(writer->stream) != 0) {
+    int error = writer->error;
+    if (error != 0) {
+        /* The first failure is the one to name. */
+    } else if (fflush(writer->stream) != 0) {
         error = errno;
     } else if (ferror(writer->stream)) {
         error = EIO;
@@ -196,6 +205,19 @@ void sc_file_abandon(struct sc_file_writer *writer)
         unlink(writer->temporary);
     }
     release(writer);
+}
+
+enum sc_status sc_file_check(const char *target, struct sc_error *err)
+{
+    struct stat info;
+    struct sc_file_writer writer;
+    if (stat(target, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
+        /* Opening a pipe and closing it would end its reader. */
+        return access(target, W_OK) == 0 ? SC_OK : fail_write(target, errno, err);
+    }
+    SC_TRY(sc_file_open(target, &writer, err));
+    sc_file_abandon(&writer);
+    return SC_OK;
 }
 
 bool sc_file_exists(const char *file)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
 #include "exec/calibrate.h"
@@ -142,6 +143,7 @@ static enum sc_status run(const struct cli_settings *settings, struct sc_error *
                        name);
     }
     snprintf(file, sizeof(file), "%s.json", name);
+    SC_TRY(sc_file_check(settings->out != NULL ? settings->out : file, err));
     struct sc_calibration calibration = {0};
     struct cli_progress progress;
     struct sc_calibrate_options options = {.name = name,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "cli/commands.h"
 #include "cli/load.h"
 #include "exec/check.h"
@@ -181,6 +182,18 @@ static enum sc_status train(const struct cli_settings *settings, const struct sc
     return status;
 }
 
+/* What cannot be written is said before the training, not after it. */
+static enum sc_status check_outputs(const struct cli_settings *settings, struct sc_error *err)
+{
+    const char *const files[] = {settings->save, settings->trace, settings->timeline};
+    for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+        if (files[i] != NULL) {
+            SC_TRY(sc_file_check(files[i], err));
+        }
+    }
+    return SC_OK;
+}
+
 static enum sc_status load_and_train(const struct cli_settings *settings,
                                      struct sc_process *process, struct sc_error *err)
 {
@@ -189,6 +202,9 @@ static enum sc_status load_and_train(const struct cli_settings *settings,
     enum sc_status status = cli_load_plan(settings, &plan, err);
     if (status == SC_OK && settings->data != NULL) {
         status = sc_data_open(settings->data, plan.model.vocab_size, plan.seed, &data, err);
+    }
+    if (status == SC_OK && process->index == 0) {
+        status = check_outputs(settings, err);
     }
     /* A file that one machine lacks ends the run on all. */
     status = sc_process_agree(process, status, err);

@@ -548,14 +548,14 @@ static enum sc_status write_all(const char *file, const char *header,
     SC_TRY(sc_file_open(file, &writer, err));
     size_t text = strlen(header);
     uint64_t bytes = sc_round_up(text, ALIGNMENT);
-    /* A failed write stays in the stream's error flag, which the commit reads. */
-    fwrite(&bytes, sizeof(bytes), 1, writer.stream);
-    fwrite(header, 1, text, writer.stream);
+    /* A failed write stays in the writer, and the commit names it. */
+    sc_file_put(&writer, &bytes, sizeof(bytes));
+    sc_file_put(&writer, header, text);
     for (size_t i = text; i < bytes; i++) {
         fputc(' ', writer.stream);
     }
     for (int64_t i = 0; i < count; i++) {
-        fwrite(sorted[i]->data, 1, (size_t)out_bytes(sorted[i]), writer.stream);
+        sc_file_put(&writer, sorted[i]->data, (size_t)out_bytes(sorted[i]));
     }
     enum sc_status status = sc_file_commit(&writer, err);
     sc_file_abandon(&writer);

@@ -124,6 +124,36 @@ static void a_full_disk_is_told(void **state)
     assert_string_equal(err.text, "/dev/full: cannot be written: No space left on device");
 }
 
+/* Larger than a stream's buffer: the stream itself would only say that something failed. */
+static void a_large_piece_on_a_full_disk_is_told(void **state)
+{
+    (void)state;
+    static const char piece[100000];
+    struct sc_error err = SC_ERROR_INIT;
+    struct sc_file_writer writer;
+    assert_int_equal(sc_file_open("/dev/full", &writer, &err), SC_OK);
+    sc_file_put(&writer, piece, sizeof(piece));
+    sc_file_put(&writer, piece, 1);
+    assert_int_equal(sc_file_commit(&writer, &err), SC_MACHINE);
+    assert_string_equal(err.text, "/dev/full: cannot be written: No space left on device");
+}
+
+static void a_check_leaves_nothing(void **state)
+{
+    (void)state;
+    struct sc_error err = SC_ERROR_INIT;
+    assert_int_equal(sc_file_check("new", &err), SC_OK);
+    assert_int_equal(empty_folder(), 0);
+    write_text("old", "as it was");
+    assert_int_equal(sc_file_check("old", &err), SC_OK);
+    assert_holds("old", "as it was");
+    assert_int_equal(empty_folder(), 1);
+    assert_int_equal(sc_file_check("/dev/null", &err), SC_OK);
+    assert_int_equal(sc_file_check("no/such/folder", &err), SC_MACHINE);
+    assert_string_equal(err.text, "no/such/folder: cannot be written: No such file or directory");
+    assert_int_equal(sc_file_check(".", &err), SC_MACHINE);
+}
+
 static void a_link_stays_a_link(void **state)
 {
     (void)state;
@@ -212,6 +242,8 @@ int main(void)
         cmocka_unit_test(a_large_file_is_read_whole),
         cmocka_unit_test(an_abandoned_write_changes_nothing),
         cmocka_unit_test(a_full_disk_is_told),
+        cmocka_unit_test(a_large_piece_on_a_full_disk_is_told),
+        cmocka_unit_test(a_check_leaves_nothing),
         cmocka_unit_test(a_link_stays_a_link),
         cmocka_unit_test(wrong_names_are_bad_input),
         cmocka_unit_test(a_target_that_cannot_be_written),
