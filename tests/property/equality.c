@@ -72,6 +72,67 @@ static int64_t elements(const struct sc_program *program, size_t tensor)
     return program->tensors.items[tensor].rows * program->tensors.items[tensor].cols;
 }
 
+/* ---- what the plans below have -------------------------------------------------------------- */
+
+#define FEATURES(X)                                                                                \
+    X("GPT", plan->model.family == SC_FAMILY_GPT2)                                                 \
+    X("Llama", plan->model.family == SC_FAMILY_LLAMA)                                              \
+    X("tied head", plan->model.tied_head)                                                          \
+    X("untied head", !plan->model.tied_head)                                                       \
+    X("grouped queries", plan->model.key_value_heads < plan->model.attention_heads)                \
+    X("eight ranks", sc_plan_ranks(plan) == 8)                                                     \
+    X("tensor parallel", plan->mesh.size[SC_TENSOR] > 1)                                           \
+    X("data parallel", plan->mesh.size[SC_DATA] > 1)                                               \
+    X("both", plan->mesh.size[SC_TENSOR] > 1 && plan->mesh.size[SC_DATA] > 1)                      \
+    X("synchronous backward", plan->mesh.size[SC_TENSOR] > 1 && plan->mesh.synchronous_backward)   \
+    X("ZeRO-1 on several ranks", plan->mesh.size[SC_DATA] > 1 && plan->zero.stage == 1)            \
+    X("ZeRO-1, parameters overlapped",                                                             \
+      plan->mesh.size[SC_DATA] > 1 && plan->zero.stage == 1 && plan->zero.overlap_parameters)      \
+    X("accumulation", sc_plan_micro_batches(plan) > 1)                                             \
+    X("recomputation", plan->recompute.granularity == SC_RECOMPUTE_FULL)                           \
+    X("unfused attention", plan->attention.kernel == SC_ATTENTION_UNFUSED)                         \
+    X("dropout, saved masks", dropout && plan->dropout.mask == SC_MASK_SAVED)                      \
+    X("dropout, masks drawn again", dropout && plan->dropout.mask == SC_MASK_RECOMPUTED)           \
+    X("dropout, tensor parallel", dropout && plan->mesh.size[SC_TENSOR] > 1)                       \
+    X("Domino, inter-layer", pieces > 1 && plan->domino.schedule == SC_DOMINO_INTER_LAYER)         \
+    X("Domino, intra-layer", pieces > 1 && plan->domino.schedule == SC_DOMINO_INTRA_LAYER)         \
+    X("Domino, tensor parallel", pieces > 1 && plan->mesh.size[SC_TENSOR] > 1)                     \
+    X("Domino, three pieces or more", pieces > 2)                                                  \
+    X("clipping", plan->optimizer.clip_global_norm > 0)
+
+#define NAME_OF(name, condition) name,
+static const char *const features[] = {FEATURES(NAME_OF)};
+enum { FEATURE_COUNT = sizeof features / sizeof *features, LEAST = 5 };
+
+static void count_features(const struct sc_plan *plan, int counts[FEATURE_COUNT])
+{
+    bool dropout = plan->dropout.hidden > 0 || plan->dropout.attention > 0;
+    int64_t pieces = plan->domino.pieces;
+#define HAS(name, condition) (condition),
+    const bool has[] = {FEATURES(HAS)};
+    for (int i = 0; i < FEATURE_COUNT; i++)
+        counts[i] += has[i];
+}
+
+/* Of the 64 plans that the next test runs (without a sanitizer), at least five have each feature.
+ */
+static void test_plans_have_everything(void **state)
+{
+    (void)state;
+    int counts[FEATURE_COUNT] = {0};
+    for (uint64_t seed = 0; seed < 64; seed++) {
+        struct sc_plan plan;
+        sc_random_plan(seed, 8, &plan);
+        count_features(&plan, counts);
+    }
+    for (int i = 0; i < FEATURE_COUNT; i++) {
+        print_message("%3d %s\n", counts[i], features[i]);
+        assert_true(counts[i] >= LEAST);
+    }
+}
+
+/* ---- equality -------------------------------------------------------------------------------- */
+
 /* Losses within 1e-5 over 5 steps; |dg| / |g| <= 1e-5 a tensor (floor 1e-7 of the global norm). */
 static void test_losses_and_gradients(void **state)
 {
@@ -279,8 +340,11 @@ static void test_any_order_same_bits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_losses_and_gradients), cmocka_unit_test(test_optimizer),
-        cmocka_unit_test(test_end_to_end),           cmocka_unit_test(test_same_seed_same_bits),
+        cmocka_unit_test(test_plans_have_everything),
+        cmocka_unit_test(test_losses_and_gradients),
+        cmocka_unit_test(test_optimizer),
+        cmocka_unit_test(test_end_to_end),
+        cmocka_unit_test(test_same_seed_same_bits),
         cmocka_unit_test(test_any_order_same_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

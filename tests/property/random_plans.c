@@ -66,7 +66,9 @@ static void test_less_memory(void **state)
         sc_random_plan((uint64_t)i, 8, &plan);
         struct sc_program *program = prepared(&plan, NULL);
         uint64_t capacity[SC_PLACE_COUNT] = {0};
+        char roomy[SC_HASH_SIZE], hash[SC_HASH_SIZE];
         capacity[SC_DEVICE] = program->classes.items[0].memory[SC_DEVICE].arena_bytes - 1;
+        assert_int_equal(sc_program_hash(program, roomy, &err), SC_OK);
         sc_program_destroy(&program);
         assert_int_equal(sc_lower(&plan, &program, &err), SC_OK);
         enum sc_status status = sc_program_prepare(program, capacity, true, &err);
@@ -75,6 +77,9 @@ static void test_less_memory(void **state)
             assert_int_equal(program->classes.items[0].memory_mode, SC_MEMORY_ISSUE_ORDER);
             assert_true(program->classes.items[0].memory[SC_DEVICE].arena_bytes <=
                         capacity[SC_DEVICE]);
+            assert_true(program->classes.items[0].added_waits > 0);
+            assert_int_equal(sc_program_hash(program, hash, &err), SC_OK);
+            assert_string_equal(hash, roomy); /* traces of both machines join */
         } else {
             assert_int_equal(status, SC_NO);
         }

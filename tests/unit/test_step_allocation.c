@@ -101,23 +101,21 @@ static void count_until(void *context, struct sc_device *device, int64_t rank, i
         atomic_store(&counting, false);
 }
 
-static void test_no_allocation_inside_a_step(void **state)
+static void check(const char *name, const char *const *set, int count)
 {
-    (void)state;
     int64_t last = 4;
     struct sc_error err = SC_ERROR_INIT;
     struct sc_plan plan;
     struct sc_run_options options;
     struct sc_run_result result;
-    if (!COUNTED)
-        skip();
-    assert_int_equal(
-        sc_plan_load("host_tiny-gpt_4ranks_tp2_dp2_domino2_zero1", NULL, 0, &plan, &err), SC_OK);
+    if (sc_plan_load(name, set, count, &plan, &err) != SC_OK)
+        fail_msg("%s", err.text);
     sc_run_options_neutral(&options);
     options.warmup = 0;
     options.steps = last + 2;
     options.trace = true;
     options.observer = (struct sc_observer){count_from, count_until, &last};
+    atomic_store(&allocations, 0);
     if (sc_run_plan(&plan, &options, &result, &err) != SC_OK)
         fail_msg("%s", err.text);
     assert_int_equal(atomic_load(&allocations), 0);
@@ -130,11 +128,40 @@ static void test_no_allocation_inside_a_step(void **state)
     sc_run_result_free(&result);
 }
 
+static void test_no_allocation_inside_a_step(void **state)
+{
+    (void)state;
+    if (!COUNTED)
+        skip();
+    check("host_tiny-gpt_4ranks_tp2_dp2_domino2_zero1", NULL, 0);
+    check("host_tiny-llama_2ranks_tp2", NULL, 0);
+}
+
+/* Every kind of operation that a plan can have: two micro-batches, dropout, masks drawn again or
+ * saved, attention in parts, recomputation. */
+static void test_nor_of_any_technique(void **state)
+{
+    (void)state;
+    static const char *const drawn[] = {"batch.micro_batch=2", "dropout.hidden=0.1",
+                                        "dropout.attention=0.1"};
+    static const char *const saved[] = {"batch.micro_batch=2", "dropout.hidden=0.1",
+                                        "dropout.attention=0.1", "dropout.mask=saved",
+                                        "attention.kernel=unfused"};
+    static const char *const again[] = {"batch.micro_batch=2", "dropout.hidden=0.1",
+                                        "recompute.granularity=full"};
+    if (!COUNTED)
+        skip();
+    check("host_tiny-gpt_4ranks_tp2_dp2_domino2_zero1", drawn, 3);
+    check("host_tiny-gpt_4ranks_tp2_dp2_domino2_zero1", saved, 5);
+    check("host_tiny-llama_4ranks_tp2_dp2_domino2_zero1", again, 3);
+}
+
 int main(void)
 {
     setenv("STEPCAST_GEMM", "plain", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_allocation_inside_a_step),
+        cmocka_unit_test(test_nor_of_any_technique),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
