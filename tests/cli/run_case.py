@@ -14,7 +14,7 @@ itself. An empty line right before a command, a comment or the end does not coun
 
 Each file runs in a new, empty folder, which is removed afterwards; its commands share it. There,
 `stepcast` is the program under test and $SRC the source folder.
-"# needs mpi" (or gsl) skips the file (exit 77) where the build is without it.
+"# needs mpi" skips the file (exit 77) where the build is without it.
 """
 import argparse
 import difflib
