@@ -6,6 +6,7 @@
 #   tests/cli/NAME.case          a session at the shell      cli.NAME        tests/cli/run_case.py
 #   tests/bad/NAME.case          wrong input, same format    bad.NAME
 #   scripts/check_*              rules about the tree        tree.NAME
+#   tests/support/memcheck.sh    sessions under valgrind     valgrind.memcheck
 #
 # A test program may say more about itself in a comment on one line near its top:
 #
@@ -102,7 +103,7 @@ function(stepcast_case_tests label)
     stepcast_test(${label}.${name} LABELS ${label}
       COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/cli/run_case.py
         --binary $<TARGET_FILE:stepcast> --source ${PROJECT_SOURCE_DIR}
-        --have "$<$<BOOL:${STEPCAST_HAVE_MPI}>:mpi>,$<$<BOOL:${STEPCAST_HAVE_GSL}>:gsl>" ${case})
+        --have "$<$<BOOL:${STEPCAST_HAVE_MPI}>:mpi>" ${case})
   endforeach()
 endfunction()
 
@@ -127,6 +128,10 @@ function(stepcast_add_tests)
   if(TARGET stepcast)
     stepcast_case_tests(cli)
     stepcast_case_tests(bad)
+    if(NOT STEPCAST_SANITIZE) # neither runs under the other
+      stepcast_test(valgrind.memcheck LABELS valgrind
+        COMMAND ${PROJECT_SOURCE_DIR}/tests/support/memcheck.sh $<TARGET_FILE:stepcast>)
+    endif()
   endif()
 
   stepcast_test(tree.runner LABELS tree
