@@ -20,6 +20,45 @@
 
 #define SHOWN_TEXT 20
 
+/* How many bytes the UTF-8 character at p has, 0 where there is none: a lead byte, what follows it,
+ * and of the second byte the ranges that leave out overlong forms, surrogates and what is past
+ * U+10FFFF (RFC 3629, section 4). */
+static size_t utf8_length(const unsigned char *p)
+{
+    static const struct {
+        unsigned char first, last, low, high, length;
+    } rows[] = {
+        {0x00, 0x7F, 0x00, 0x00, 1}, {0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3},
+        {0xE1, 0xEC, 0x80, 0xBF, 3}, {0xED, 0xED, 0x80, 0x9F, 3}, {0xEE, 0xEF, 0x80, 0xBF, 3},
+        {0xF0, 0xF0, 0x90, 0xBF, 4}, {0xF1, 0xF3, 0x80, 0xBF, 4}, {0xF4, 0xF4, 0x80, 0x8F, 4}};
+    size_t row = 0, count = sizeof(rows) / sizeof(rows[0]), length = 1;
+    while (row < count && (p[0] < rows[row].first || p[0] > rows[row].last)) {
+        row++;
+    }
+    if (row == count || (rows[row].length > 1 && (p[1] < rows[row].low || p[1] > rows[row].high))) {
+        return 0;
+    }
+    for (length = rows[row].length > 1 ? 2 : 1; length < rows[row].length; length++) {
+        if ((p[length] & 0xC0) != 0x80) {
+            return 0;
+        }
+    }
+    return length;
+}
+
+const char *sc_json_not_utf8(const char *text)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    while (*p != '\0') {
+        size_t length = utf8_length(p);
+        if (length == 0) {
+            return (const char *)p;
+        }
+        p += length;
+    }
+    return NULL;
+}
+
 /* A complaint about a place in the text: line and column count from 1, a column is a byte. */
 static enum sc_status fail_at(const char *name, const char *text, const char *place,
                               struct sc_error *err)
@@ -35,6 +74,11 @@ static enum sc_status fail_at(const char *name, const char *text, const char *pl
         return sc_fail(err, SC_BAD_INPUT,
                        "%s%sline %d, column %d: found the end, expected more JSON", name, colon,
                        line, column);
+    }
+    if (sc_json_not_utf8(place) == place) {
+        return sc_fail(err, SC_BAD_INPUT,
+                       "%s%sline %d, column %d: found bytes that are not UTF-8, expected JSON text",
+                       name, colon, line, column);
     }
     return sc_fail(err, SC_BAD_INPUT, "%s%sline %d, column %d: not valid JSON at \"%.*s\"", name,
                    colon, line, column, (int)(rest < SHOWN_TEXT ? rest : SHOWN_TEXT), place);
@@ -101,6 +145,10 @@ static enum sc_status parse(const char *text, size_t size, const char *name,
     const char *place = text;
     if (strlen(text) != size) {
         return sc_fail_input(err, name, NULL, "a zero byte", "JSON text");
+    }
+    const char *wrong = sc_json_not_utf8(text);
+    if (wrong != NULL) {
+        return fail_at(name, text, wrong, err);
     }
     struct sc_json_doc doc = {NULL, strdup(name)};
     if (doc.file == NULL) {

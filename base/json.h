@@ -36,6 +36,9 @@ enum sc_status sc_json_read(const char *file, struct sc_json_doc *out, struct sc
 enum sc_status sc_json_parse(const char *text, const char *name, struct sc_json_doc *out,
                              struct sc_error *err);
 void sc_json_doc_free(struct sc_json_doc *doc);
+/* The first byte that is not UTF-8, or NULL. Refused where JSON comes in, for what is read is
+ * written again: names into traces and reports. */
+const char *sc_json_not_utf8(const char *text);
 struct sc_json sc_json_root(const struct sc_json_doc *doc);
 
 /* `--set path=value`: replaces (or adds) one item; value is JSON, or taken as a string when it does

@@ -88,6 +88,9 @@ enum sc_status sc_json_set(struct sc_json_doc *doc, const char *path, const char
     if (!next_part(&rest, part)) {
         return sc_fail(err, SC_USAGE, "--set %s=%s: a path must stand before the =", path, value);
     }
+    if (sc_json_not_utf8(path) != NULL || sc_json_not_utf8(value) != NULL) {
+        return sc_fail(err, SC_USAGE, "--set: found bytes that are not UTF-8, expected path=value");
+    }
     for (;;) {
         cJSON *item = NULL;
         int index = 0;

@@ -41,7 +41,7 @@ const char *const sc_position_names[SC_POSITION_COUNT + 1] = {"learned", "rotary
 static const struct sc_key keys[] = {
     {"name", SC_KEY_TEXT, AT(name), false, 1.0, 0, 0, NULL},
     NAMED(family, sc_family_names),
-    WHOLE(layers, true, 1, 1e5),
+    WHOLE(layers, true, 1, 1e4),
     WHOLE(hidden_size, true, 1, 1 << 24),
     WHOLE(attention_heads, true, 1, 1 << 20),
     WHOLE(key_value_heads, false, 1, 1 << 20),

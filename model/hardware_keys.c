@@ -9,6 +9,8 @@
 
 /* A rate, share or capacity is never zero: what is not there is left out. */
 #define LEAST 1e-6
+/* Bytes are counted in 64 bits; 1e18 is more than any machine has. */
+#define MOST_BYTES 1e18
 #define US (1.0 / SC_US_PER_S)
 #define NS (1.0 / SC_GIGA)
 
@@ -43,7 +45,7 @@
 #define TIME_US(name, type, member, required)                                                      \
     NUMBER(name, type, member, required, US, 0.0, SC_LARGEST)
 #define BYTES(name, type, member, required)                                                        \
-    NUMBER(name, type, member, required, 1.0, 0.0, SC_LARGEST)
+    NUMBER(name, type, member, required, 1.0, 0.0, MOST_BYTES)
 
 const char *const sc_hw_place_names[SC_HW_PLACE_COUNT + 1] = {"device", "pinned", "host", "disk",
                                                               NULL};
@@ -151,7 +153,7 @@ const struct sc_hw_section sc_hw_sections[] = {
 
 #define PLACE struct sc_hw_place_info
 #define PLACE_COMMON                                                                               \
-    NUMBER("capacity_bytes", PLACE, capacity_bytes, true, 1.0, 1.0, SC_LARGEST),                   \
+    NUMBER("capacity_bytes", PLACE, capacity_bytes, true, 1.0, 1.0, MOST_BYTES),                   \
         NAMED("per", PLACE, per, per_names)
 
 const struct sc_key sc_hw_place_keys[SC_HW_PLACE_COUNT][8] = {

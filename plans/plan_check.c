@@ -14,6 +14,11 @@
 /* Row counts are handed to BLAS as 32-bit integers. */
 #define MAX_ROWS INT32_MAX
 #define MAX_RANKS 1048576
+/* A step is written out operation by operation: this many layers, counted once for each micro-batch
+ * and piece, are some three million, take minutes and more than a gigabyte. */
+#define MAX_LAYER_PIECES 131072
+/* Labels count micro-batches in 16 bits. */
+#define MAX_MICRO_BATCHES INT16_MAX
 
 struct check {
     const struct sc_plan *plan;
@@ -237,6 +242,24 @@ static enum sc_status check_domino(const struct check *c)
     return SC_OK;
 }
 
+static enum sc_status check_length(const struct check *c)
+{
+    int64_t layers = c->plan->model.layers, pieces = c->plan->domino.pieces;
+    int64_t micro_batches = sc_plan_micro_batches(c->plan), most = MAX_LAYER_PIECES / layers;
+    if (pieces > most) {
+        return refuse_number(c, "domino.pieces", pieces,
+                             "at most %" PRId64 " with %" PRId64 " layers", most, layers);
+    }
+    most = most / pieces < MAX_MICRO_BATCHES ? most / pieces : MAX_MICRO_BATCHES;
+    if (micro_batches > most) {
+        return refuse_number(c, "batch.global_batch", c->plan->batch.global_batch,
+                             "at most %" PRId64 " micro-batches a step (here %" PRId64
+                             ") with %" PRId64 " layers and %" PRId64 " pieces",
+                             most, micro_batches, layers, pieces);
+    }
+    return SC_OK;
+}
+
 /* ---- precision ---- */
 
 struct precision_rule {
@@ -335,9 +358,9 @@ static enum sc_status check_model(const struct check *c)
 enum sc_status sc_plan_check(const struct sc_plan *plan, const char *name, struct sc_error *err)
 {
     static enum sc_status (*const checks[])(const struct check *) = {
-        check_name,     check_fields, check_model,    check_mesh,      check_tensor_parallel,
-        check_batch,    check_domino, check_sequence, check_precision, check_zero,
-        check_schedule,
+        check_name,  check_fields,   check_model,  check_mesh,     check_tensor_parallel,
+        check_batch, check_domino,   check_length, check_sequence, check_precision,
+        check_zero,  check_schedule,
     };
     struct check c = {plan, name, err};
     for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {

@@ -33,6 +33,24 @@ static void wrong_text_is_placed(void **state)
     assert_parse_fails("", "p.json: line 1, column 1: found the end, expected more JSON");
 }
 
+/* Each wrong in one way (RFC 3629): a byte that leads nothing, a character cut short, an overlong
+ * slash, a surrogate, a number past U+10FFFF. What is right has the least and the greatest of each
+ * length. */
+static void text_that_is_not_utf8_is_refused(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"\xFF", "\xC3", "\xC0\xAF", "\xED\xA0\x80",
+                                        "\xF4\x90\x80\x80"};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        char text[32];
+        snprintf(text, sizeof(text), "{\n \"a\": \"%s\"}", wrong[i]);
+        assert_parse_fails(
+            text, "p.json: line 2, column 8: found bytes that are not UTF-8, expected JSON text");
+    }
+    assert_null(sc_json_not_utf8("\x7F \xC2\x80 \xDF\xBF \xE0\xA0\x80 \xED\x9F\xBF \xEF\xBF\xBF "
+                                 "\xF0\x90\x80\x80 \xF4\x8F\xBF\xBF"));
+}
+
 static void repeated_keys_are_refused(void **state)
 {
     (void)state;
@@ -331,6 +349,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wrong_text_is_placed),
+        cmocka_unit_test(text_that_is_not_utf8_is_refused),
         cmocka_unit_test(repeated_keys_are_refused),
         cmocka_unit_test(deep_nesting_is_refused_without_a_crash),
         cmocka_unit_test(values_are_read),
