@@ -19,8 +19,9 @@ struct sc_batch_source {
 
 enum sc_run_transport { SC_TRANSPORT_THREADS, SC_TRANSPORT_MPI };
 
-/* Sees every operation of the step list of a rank just before and just after it runs, on the thread
- * that runs it. `device` goes to the backend's `read`. Used by checks and tests. */
+/* Sees every operation of the step list of a rank, but not collectives, just before and just after
+ * it runs, on the thread that runs it. `device` goes to the backend's `read`. Used by checks and
+ * tests. */
 struct sc_device;
 struct sc_observer {
     void (*before)(void *context, struct sc_device *device, int64_t rank, int64_t step,
