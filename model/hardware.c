@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/hardware_scale.h"
 #include "model/shipped.h"
 
 #define PREFIX "hw."
+#define LINKS PREFIX "links."
 
 /* ---- loading ---- */
 
@@ -31,11 +33,28 @@ static enum sc_status apply_set(struct sc_json_doc *doc, const char *setting, st
     return status;
 }
 
+/* The profile as the file has it, where a setting changes a link. One that is only complete with
+ * its settings has no "before". */
+static bool read_stated(const struct sc_json_doc *doc, const char *const *set, int set_count,
+                        struct sc_hardware *out)
+{
+    struct sc_error ignored = SC_ERROR_INIT;
+    struct sc_json root = sc_json_root(doc);
+    for (int i = 0; i < set_count; i++) {
+        if (strncmp(set[i], LINKS, strlen(LINKS)) == 0) {
+            return sc_hardware_parse(&root, out, &ignored) == SC_OK;
+        }
+    }
+    return false;
+}
+
 static enum sc_status load_file(const char *file, const char *const *set, int set_count,
                                 struct sc_hardware *out, struct sc_error *err)
 {
     struct sc_json_doc doc;
+    struct sc_hardware stated;
     SC_TRY(sc_json_read(file, &doc, err));
+    bool follows = read_stated(&doc, set, set_count, &stated);
     enum sc_status status = SC_OK;
     for (int i = 0; i < set_count && status == SC_OK; i++) {
         status = apply_set(&doc, set[i], err);
@@ -43,6 +62,9 @@ static enum sc_status load_file(const char *file, const char *const *set, int se
     if (status == SC_OK) {
         struct sc_json root = sc_json_root(&doc);
         status = sc_hardware_parse(&root, out, err);
+    }
+    if (status == SC_OK && follows) {
+        sc_hardware_follow_links(&stated, out);
     }
     sc_json_doc_free(&doc);
     return status;

@@ -177,8 +177,8 @@ struct sc_hardware {
 
 /* Reads a shipped name ("dgx-h100") or a file; `relative_to` is the file that names it (NULL: the
  * current folder). `set` holds "path=value" strings; those that begin with "hw." are applied with
- * that prefix removed, the others are skipped. A cores profile comes divided by its node.devices.
- */
+ * that prefix removed, the others are skipped; bus bandwidths follow a link that is changed
+ * (model/hardware_scale.h). A cores profile comes divided by its node.devices. */
 enum sc_status sc_hardware_load(const char *name_or_file, const char *relative_to,
                                 const char *const *set, int set_count, struct sc_hardware *out,
                                 struct sc_error *err);

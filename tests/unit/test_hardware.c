@@ -163,6 +163,28 @@ static void set_changes_single_numbers(void **state)
     assert_memory_equal(&h, &again, sizeof(again));
 }
 
+/* dgx-h100, rails of 48 GB/s. Half as fast: four nodes' variant 364 -> 182, the level's other 384
+ * -> 192, but 461 stays 100 as it is set itself. Twice as fast: 364 -> 476, what NVLink reaches
+ * inside a node (not 728); other is past NVLink's 360 as stated and stays 384. NVLink's own figures
+ * stay. */
+static void collectives_follow_their_link(void **state)
+{
+    (void)state;
+    const char *const slow[] = {"hw.links.rail.bandwidth_gb_per_s=24",
+                                "hw.collectives.levels.rail.all_reduce.bus_bandwidth_gb_per_s=100"};
+    struct sc_hardware h = load("dgx-h100", slow, 2);
+    assert_int_equal(h.levels[1].variants[2].minimum_nodes, 4);
+    NEAR(h.levels[1].variants[2].all_reduce.bus_bandwidth, 182e9);
+    NEAR(h.levels[1].other.bus_bandwidth, 192e9);
+    NEAR(h.levels[1].all_reduce.bus_bandwidth, 100e9);
+    const char *const fast[] = {"hw.links.rail.bandwidth_gb_per_s=96"};
+    h = load("dgx-h100", fast, 1);
+    NEAR(h.levels[1].variants[2].all_reduce.bus_bandwidth, 476e9);
+    NEAR(h.levels[1].other.bus_bandwidth, 384e9);
+    NEAR(h.levels[0].all_reduce.bus_bandwidth, 476e9);
+    NEAR(h.levels[0].other.bus_bandwidth, 360e9);
+}
+
 static void wrong_numbers_are_one_line(void **state)
 {
     (void)state;
@@ -291,6 +313,7 @@ int main(void)
         cmocka_unit_test(units_become_si),
         cmocka_unit_test(capacity_of_one_device),
         cmocka_unit_test(set_changes_single_numbers),
+        cmocka_unit_test(collectives_follow_their_link),
         cmocka_unit_test(wrong_numbers_are_one_line),
         cmocka_unit_test(what_is_missing_is_named),
         cmocka_unit_test(unknown_profile_suggests),
