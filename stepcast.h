@@ -172,7 +172,7 @@ enum stepcast_status stepcast_search(const struct stepcast_search_options *optio
                                      struct stepcast_search **out, struct stepcast_error *error);
 void stepcast_search_destroy(struct stepcast_search **search);
 size_t stepcast_search_count(const struct stepcast_search *search);
-/* Plan `index` < count, fastest first. */
+/* Plan `index`, fastest first; past the count: NAN. */
 double stepcast_search_step_time(const struct stepcast_search *search, size_t index);
 enum stepcast_status stepcast_search_plan_json(const struct stepcast_search *search, size_t index,
                                                char **out, struct stepcast_error *error);

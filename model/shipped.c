@@ -124,6 +124,9 @@ enum sc_status sc_shipped_resolve(const char *folder, const char *what, const ch
                                   const char *relative_to, char *out, size_t size,
                                   struct sc_error *err)
 {
+    if (name_or_file == NULL) { /* a caller of the library that left it out */
+        return sc_fail(err, SC_USAGE, "%s: found none, expected a name or a file", what);
+    }
     if (name_or_file[0] == '\0') {
         return sc_fail(err, SC_BAD_INPUT, "%s: found an empty name, expected a name or a file",
                        what);

@@ -467,12 +467,19 @@ size_t stepcast_search_count(const struct stepcast_search *found)
 
 double stepcast_search_step_time(const struct stepcast_search *found, size_t index)
 {
-    return found->result.plans.items[index].step_time_s;
+    return index < found->result.plans.count ? found->result.plans.items[index].step_time_s : NAN;
 }
 
 enum stepcast_status stepcast_search_plan_json(const struct stepcast_search *found, size_t index,
                                                char **out, struct stepcast_error *error)
 {
+    size_t count = found->result.plans.count;
+    if (index >= count) {
+        struct sc_error err = SC_ERROR_INIT;
+        return hand_out(
+            sc_fail(&err, SC_USAGE, "search: found plan %zu, expected less than %zu", index, count),
+            &err, error);
+    }
     return print_json(sc_plan_to_json(&found->result.plans.items[index].plan), out, error);
 }
 

@@ -64,6 +64,29 @@ static void set_reaches_the_plan(void **state)
     assert_null(plan);
 }
 
+/* Arguments left out and places past the end are wrong usage, not a crash. */
+static void wrong_arguments_are_told(void **state)
+{
+    (void)state;
+    struct stepcast_error error;
+    struct stepcast_plan *plan = NULL;
+    struct stepcast_search *found = NULL;
+    struct stepcast_search_options options = {
+        .hardware = "dgx-h100", .devices = 1, .global_batch = 1};
+    char *json = NULL;
+    assert_int_equal(stepcast_plan_load(NULL, NULL, NULL, 0, &plan, &error), STEPCAST_USAGE);
+    assert_int_equal(stepcast_search(&options, &found, &error), STEPCAST_USAGE);
+    assert_string_equal(error.text, "model: found none, expected a name or a file");
+    options.model = "tiny-gpt";
+    assert_int_equal(stepcast_search(&options, &found, &error), STEPCAST_OK);
+    size_t count = stepcast_search_count(found);
+    assert_true(count > 0 && stepcast_search_step_time(found, count - 1) > 0);
+    assert_true(isnan(stepcast_search_step_time(found, count)));
+    assert_int_equal(stepcast_search_plan_json(found, count, &json, &error), STEPCAST_USAGE);
+    assert_null(json);
+    stepcast_search_destroy(&found);
+}
+
 static struct stepcast_trace *read_trace(const char *file)
 {
     struct stepcast_error error;
@@ -195,6 +218,7 @@ int main(void)
         cmocka_unit_test(a_status_has_a_sentence_and_an_exit_code),
         cmocka_unit_test(a_failure_is_one_line_and_no_handle),
         cmocka_unit_test(set_reaches_the_plan),
+        cmocka_unit_test(wrong_arguments_are_told),
         cmocka_unit_test(traces_compare),
         cmocka_unit_test(forecast_and_run_have_the_same_rows),
         cmocka_unit_test(two_plans_at_once),
