@@ -75,18 +75,18 @@ for model in tiny-gpt tiny-llama; do
     "$stepcast" search --model "$model" --hw "$out/this-machine.json" --gpus 2 \
         --global-batch 8 --sequence-length 128 --top 1000 --out "$out/plans/$model" \
         >"$out/plans/$model.txt"
-    head -n 12 "$out/plans/$model.txt"
-    mapfile -t ranked < <(awk 'NR > 2 && NF { print $1 }' "$out/plans/$model.txt")
+    head -n 7 "$out/plans/$model.txt"
+    ranked=("$out/plans/$model"/*.json) # their names begin with their rank
     last=$((${#ranked[@]} - 1))
     for at in 0 $((last / 5)) $((last * 2 / 5)) $((last * 3 / 5)); do
-        plans+=("$out/plans/$model/${ranked[$at]}.json")
+        plans+=("${ranked[$at]}")
     done
 done
 
 say "forecasting and running ${#plans[@]} plans"
 traces=()
 for plan in "${plans[@]}"; do
-    name=$(basename "$(dirname "$plan")")-$(basename "$plan" .json)
+    name=$(basename "$plan" .json)
     "$stepcast" sim "$plan" --hw "$out/this-machine.json" --trace "$out/traces/$name.predicted.json" \
         >/dev/null
     "$stepcast" run "$plan" --warmup 3 --steps 15 --trace "$out/traces/$name.measured.json" >/dev/null
