@@ -59,7 +59,8 @@ static double norm_of_all(const struct sc_program *program, const struct sc_tens
     return sqrt(sum);
 }
 
-/* Largest |x - y| / max(|y|, floor) of a tensor; NaN counts as infinitely far. */
+/* Largest |x - y| / max(|y|, floor) of a tensor, of those not both below the floor; NaN counts as
+ * infinitely far. */
 static double compare(const struct sc_program *program, const struct sc_tensors *x,
                       const struct sc_tensors *y, double floor, char *name, size_t size)
 {
@@ -67,7 +68,8 @@ static double compare(const struct sc_program *program, const struct sc_tensors 
     for (size_t t = 0; t < y->count; t++) {
         double base = norm(y->data[t], elements(program, t));
         double far = distance(x->data[t], y->data[t], elements(program, t));
-        double relative = far == 0 ? 0 : far / fmax(base, floor);
+        bool rounding = base < floor && norm(x->data[t], elements(program, t)) < floor;
+        double relative = far == 0 || rounding ? 0 : far / fmax(base, floor);
         if (isnan(relative))
             relative = INFINITY;
         if (relative <= worst)
