@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define READ_CHUNK ((size_t)64 * 1024)
+#define READ_MOST ((size_t)1 << 30) /* a device that never ends must not take all memory */
 #define TEMPORARY_TRIES 100
 
 /* A wrong name is the user's to mend; everything else is the machine's. */
@@ -62,6 +63,10 @@ static enum sc_status read_all(int descriptor, const char *file, char **text, si
             return SC_OK;
         }
         *size += (size_t)got;
+        if (*size > READ_MOST) {
+            return sc_fail(err, SC_BAD_INPUT, "%s: found more than %zu MiB, expected a text file",
+                           file, READ_MOST >> 20);
+        }
     }
 }
 

@@ -8,7 +8,8 @@
 
 #include "base/status.h"
 
-/* The bytes and a terminating zero, allocated with malloc; the caller frees *out. */
+/* The bytes (at most 1 GiB) and a terminating zero, allocated with malloc; the caller frees *out.
+ */
 enum sc_status sc_file_read(const char *file, char **out, size_t *size, struct sc_error *err);
 
 /* An output file that is complete or absent. */

@@ -100,6 +100,32 @@ static enum sc_status write_traces(const struct cli_settings *settings,
                                       : SC_OK;
 }
 
+static enum sc_status check_losses(const struct sc_plan *plan, const struct sc_run_result *result,
+                                   struct sc_error *err)
+{
+    for (int64_t i = 0; result->has_losses && i < result->warmup + result->steps; i++) {
+        if (!isfinite(result->losses[i])) {
+            return sc_fail(err, SC_NO, "%s: the loss is not a number from step %" PRId64 " on",
+                           plan->name, i + 1);
+        }
+    }
+    return SC_OK;
+}
+
+/* A run reads no profile: a setting of one would change nothing. */
+static enum sc_status refuse_hardware(const struct cli_settings *settings, struct sc_error *err)
+{
+    for (size_t i = 0; i < settings->set.count; i++) {
+        if (strncmp(settings->set.items[i], "hw.", 3) == 0) {
+            return sc_fail(err, SC_USAGE,
+                           "--set %s: found a number of a machine, expected one of "
+                           "the plan (a run takes the machine as it is)",
+                           settings->set.items[i]);
+        }
+    }
+    return SC_OK;
+}
+
 /* The one process that has the result says what was found. */
 static enum sc_status report(const struct cli_settings *settings, const struct sc_plan *plan,
                              const struct sc_run_result *result,
@@ -117,7 +143,7 @@ static enum sc_status report(const struct cli_settings *settings, const struct s
         return sc_fail(err, SC_NO, "%s: gradients or losses differ from those of one rank",
                        plan->name);
     }
-    return SC_OK;
+    return check_losses(plan, result, err);
 }
 
 /* The check is a run of its own, beside that of one rank: all processes take part. */
@@ -199,7 +225,10 @@ static enum sc_status load_and_train(const struct cli_settings *settings,
 {
     struct sc_plan plan;
     struct sc_data *data = NULL;
-    enum sc_status status = cli_load_plan(settings, &plan, err);
+    enum sc_status status = refuse_hardware(settings, err);
+    if (status == SC_OK) {
+        status = cli_load_plan(settings, &plan, err);
+    }
     if (status == SC_OK && settings->data != NULL) {
         status = sc_data_open(settings->data, plan.model.vocab_size, plan.seed, &data, err);
     }

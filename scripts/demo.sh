@@ -97,11 +97,19 @@ for plan in "${plans[@]}"; do
 done
 
 say "comparing"
-"$stepcast" compare "${traces[@]}" --figures "$out/figures"
+"$stepcast" compare "${traces[@]}" --figures "$out/figures" >"$out/comparison.txt"
+for model in tiny-gpt tiny-llama; do
+    printf '%s: ' "$model"
+    "$stepcast" compare "$out"/traces/*_"$model"_*.json | tail -n 1
+done
+echo
+sed -n '/^Step time/,/^$/p' "$out/comparison.txt"
+tail -n 1 "$out/comparison.txt"
 cat <<EOF
 
 Where to look:
-  $out/figures/   step times, kinds and timelines, PNG and SVG
-  $out/plans/     every plan that was searched, best first
-  $out/traces/    forecast and measurement of each plan, row by row
+  $out/figures/        step times, kinds and timelines, PNG and SVG
+  $out/comparison.txt  the comparison by kind of operation, and the largest differences
+  $out/plans/          every plan that was searched, best first
+  $out/traces/         forecast and measurement of each plan, row by row
 EOF
