@@ -95,16 +95,12 @@ int64_t sc_host_index(const struct sc_host_call *call, const struct sc_index *in
     return sc_index_at(index, call->rank->coordinates);
 }
 
-struct sc_draw sc_host_draw(const struct sc_host_call *call, uint32_t site, float probability,
-                            struct sc_kernel_state *state)
+struct sc_draw sc_host_draw(const struct sc_host_call *call, uint32_t site, float probability)
 {
     const struct sc_step_state *at =
         (const struct sc_step_state *)sc_host_operand(call, SC_ROLE_STATE).data;
-    *state = (struct sc_kernel_state){.step = at ? (uint32_t)at->step : 0};
-    return (struct sc_draw){.seed = at ? at->seed : 0,
-                            .site = site,
-                            .probability = at ? probability : 0,
-                            .state = state};
+    return (struct sc_draw){
+        .seed = at ? at->seed : 0, .site = site, .probability = at ? probability : 0, .state = at};
 }
 
 void sc_host_column_sums(const struct sc_host_call *call, const struct sc_host_view *x,

@@ -28,8 +28,7 @@ size_t sc_host_norm_backward_scratch(const struct sc_value *x);
 size_t sc_host_norm_squares_scratch(const struct sc_value *gradient);
 
 /* Where a call's random words come from. */
-struct sc_draw sc_host_draw(const struct sc_host_call *call, uint32_t site, float probability,
-                            struct sc_kernel_state *state);
+struct sc_draw sc_host_draw(const struct sc_host_call *call, uint32_t site, float probability);
 /* out[columns] (+)= sum over the rows of x. */
 void sc_host_column_sums(const struct sc_host_call *call, const struct sc_host_view *x,
                          const struct sc_host_view *out);

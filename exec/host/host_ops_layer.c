@@ -268,7 +268,6 @@ static void drop_scores(const struct sc_host_call *call, const struct sc_host_vi
                         const struct sc_host_view *y, char *mask)
 {
     const union sc_parameters *p = &call->op->p;
-    struct sc_kernel_state state;
     const struct sc_attention_dropout_args args = {
         .x = x->data,
         .y = y->data,
@@ -280,7 +279,7 @@ static void drop_scores(const struct sc_host_call *call, const struct sc_host_vi
         .batch_base = sc_host_index(call, &p->dropout.row),
         .head_base = sc_host_index(call, &p->dropout.head_index),
         .total_heads = p->dropout.total_heads,
-        .draw = sc_host_draw(call, p->dropout.site, p->dropout.probability, &state),
+        .draw = sc_host_draw(call, p->dropout.site, p->dropout.probability),
     };
     sc_run_attention_dropout(call->team, &args, y->value->rows, 1);
 }
@@ -297,7 +296,6 @@ enum sc_status sc_host_dropout(const struct sc_host_call *call, struct sc_error 
         drop_scores(call, &x, &y, mask);
         return SC_OK;
     }
-    struct sc_kernel_state state;
     const struct sc_dropout_args args = {
         .x = x.data,
         .bias = sc_host_operand(call, SC_ROLE_BIAS).data,
@@ -309,8 +307,7 @@ enum sc_status sc_host_dropout(const struct sc_host_call *call, struct sc_error 
         .residual_stride = stride(&residual),
         .y_stride = stride(&y),
         .row_base = sc_host_index(call, &call->op->p.dropout.row),
-        .draw =
-            sc_host_draw(call, call->op->p.dropout.site, call->op->p.dropout.probability, &state),
+        .draw = sc_host_draw(call, call->op->p.dropout.site, call->op->p.dropout.probability),
     };
     sc_run_dropout_forward(call->team, &args, y.value->rows, 1);
     return SC_OK;
@@ -320,9 +317,8 @@ enum sc_status sc_host_dropout(const struct sc_host_call *call, struct sc_error 
 static void undrop_rows(const struct sc_host_call *call, const struct sc_host_view *dy,
                         const struct sc_host_view *dx, char *mask)
 {
-    struct sc_kernel_state state;
     struct sc_draw draw =
-        sc_host_draw(call, call->op->p.dropout.site, call->op->p.dropout.probability, &state);
+        sc_host_draw(call, call->op->p.dropout.site, call->op->p.dropout.probability);
     draw.probability = call->op->p.dropout.probability;
     const struct sc_dropout_args args = {
         .x = dy->data,

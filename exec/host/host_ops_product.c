@@ -98,8 +98,7 @@ enum sc_status sc_host_batched_gemm(const struct sc_host_call *call, struct sc_e
     return SC_OK;
 }
 
-static struct sc_attention attention_of(const struct sc_host_call *call,
-                                        struct sc_kernel_state *state)
+static struct sc_attention attention_of(const struct sc_host_call *call)
 {
     const union sc_parameters *p = &call->op->p;
     struct sc_host_view qkv = sc_host_operand(call, SC_ROLE_QKV);
@@ -123,15 +122,14 @@ static struct sc_attention attention_of(const struct sc_host_call *call,
         .batch_base = sc_host_index(call, &p->attention.batch_index),
         .head_base = sc_host_index(call, &p->attention.head_index),
         .total_heads = p->attention.total_heads,
-        .draw = sc_host_draw(call, p->attention.site, p->attention.probability, state),
+        .draw = sc_host_draw(call, p->attention.site, p->attention.probability),
     };
 }
 
 enum sc_status sc_host_attention(const struct sc_host_call *call, struct sc_error *err)
 {
     (void)err;
-    struct sc_kernel_state state;
-    const struct sc_attention attention = attention_of(call, &state);
+    const struct sc_attention attention = attention_of(call);
     sc_attention_forward(call->team, &attention);
     return SC_OK;
 }
@@ -139,8 +137,7 @@ enum sc_status sc_host_attention(const struct sc_host_call *call, struct sc_erro
 enum sc_status sc_host_attention_backward(const struct sc_host_call *call, struct sc_error *err)
 {
     (void)err;
-    struct sc_kernel_state state;
-    const struct sc_attention attention = attention_of(call, &state);
+    const struct sc_attention attention = attention_of(call);
     sc_attention_backward(call->team, &attention);
     return SC_OK;
 }

@@ -99,26 +99,12 @@ enum sc_status sc_host_norm_squares(const struct sc_host_call *call, struct sc_e
     return SC_OK;
 }
 
-static struct sc_kernel_state kernel_state(const struct sc_step_state *state)
-{
-    return (struct sc_kernel_state){
-        .step = (uint32_t)state->step,
-        .skip = state->skip,
-        .learning_rate = state->learning_rate,
-        .correction1 = state->correction1,
-        .correction2 = state->correction2,
-        .clip = state->clip,
-    };
-}
-
 enum sc_status sc_host_adam(const struct sc_host_call *call, struct sc_error *err)
 {
     (void)err;
     struct sc_host_view gradient = sc_host_operand(call, SC_ROLE_GRADIENT);
     struct sc_host_view parameter = sc_host_operand(call, SC_ROLE_PARAMETER);
     const struct sc_host_ranges *ranges = &call->rank->ranges[call->index];
-    const struct sc_kernel_state state =
-        kernel_state((const struct sc_step_state *)sc_host_operand(call, SC_ROLE_STATE).data);
     const struct sc_adamw_args args = {
         .parameter = (float *)parameter.data,
         .gradient = (const float *)gradient.data,
@@ -126,7 +112,7 @@ enum sc_status sc_host_adam(const struct sc_host_call *call, struct sc_error *er
         .v = (float *)sc_host_operand(call, SC_ROLE_V).data,
         .ranges = ranges->items,
         .range_count = ranges->count,
-        .state = &state,
+        .state = (const struct sc_step_state *)sc_host_operand(call, SC_ROLE_STATE).data,
         .beta1 = call->op->p.flat.beta1,
         .beta2 = call->op->p.flat.beta2,
         .epsilon = call->op->p.flat.epsilon,

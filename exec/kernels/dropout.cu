@@ -115,7 +115,7 @@ INLINE void normal_panel(const uint32_t *word, float *value)
 
 KERNEL(init_normal, sc_init_normal_args)
 {
-    const uint32_t step = a.draw.state ? a.draw.state->step : 0;
+    const uint32_t step = a.draw.state ? (uint32_t)a.draw.state->step : 0;
     FOR_ROW(r)
     {
         elem *y = row_of(a.y, r, a.stride);

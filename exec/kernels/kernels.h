@@ -16,22 +16,11 @@
 
 #include <stdint.h>
 
+#include "plans/step_state.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/*
- * What changes from step to step and is therefore read by the kernels, not passed to them: the
- * part of the persistent value `step_state` that kernels read.
- */
-struct sc_kernel_state {
-    uint32_t step;       /* step number, from 0: goes into the random counter */
-    int32_t skip;        /* not 0: adamw leaves parameters and moments alone */
-    float learning_rate; /* of this step */
-    float correction1;   /* 1 / (1 - beta1^(step+1)) */
-    float correction2;   /* 1 / (1 - beta2^(step+1)) */
-    float clip;          /* factor on the gradients: norm clipping and 1 / loss scale */
-};
 
 /*
  * Where random words come from: element i of the whole (unsplit) tensor uses word i % 4 of
@@ -39,9 +28,9 @@ struct sc_kernel_state {
  */
 struct sc_draw {
     uint64_t seed;
-    uint32_t site;                       /* which dropout or tensor: one number each */
-    float probability;                   /* of dropping, in [0, 1); 0 draws nothing */
-    const struct sc_kernel_state *state; /* NULL: step 0 */
+    uint32_t site;                     /* which dropout or tensor: one number each */
+    float probability;                 /* of dropping, in [0, 1); 0 draws nothing */
+    const struct sc_step_state *state; /* its step goes into the counter; NULL: step 0 */
 };
 
 /* ---- normalisation ------------------------------------------------------------------------- */
@@ -338,7 +327,7 @@ struct sc_adamw_args {
     uint16_t *low_precision;              /* bf16, optional */
     const struct sc_kernel_range *ranges; /* [range_count] */
     int64_t range_count;
-    const struct sc_kernel_state *state;
+    const struct sc_step_state *state;
     double beta1, beta2; /* double: 1 - beta2 in float is 5e-5 off at 0.999 */
     float epsilon, weight_decay;
 };

@@ -152,7 +152,7 @@ static void bench_rows(int64_t rows, int64_t h, int64_t f, int64_t v)
     float *logits = numbers(rows * v), *one = numbers(rows), *two = numbers(rows);
     int32_t *target = calloc((size_t)rows, sizeof *target);
     const double n = (double)(rows * h), nf = (double)(rows * f), nv = (double)(rows * v);
-    struct sc_kernel_state state = {.step = 1};
+    struct sc_step_state state = {.step = 1};
     for (int64_t r = 0; r < rows; r++)
         target[r] = (int32_t)(r * 7919 % v);
 
@@ -216,7 +216,8 @@ static void bench_flat(int64_t count)
     float *p = numbers(count), *g = numbers(count), *m = numbers(count), *v = numbers(count);
     double *partial = calloc((size_t)(count / SC_SQUARES_BLOCK + 1), sizeof *partial);
     struct sc_kernel_range range = {0, count, 1.0f};
-    struct sc_kernel_state state = {1, 0, 1e-9f, 1.0f, 1.0f, 1.0f};
+    struct sc_step_state state = {
+        .step = 1, .learning_rate = 1e-9f, .correction1 = 1.0f, .correction2 = 1.0f, .clip = 1.0f};
     for (int64_t i = 0; i < count; i++)
         v[i] *= v[i];
     struct sc_adamw_args adam = {p, g, m, v, NULL, &range, 1, &state, 0.9f, 0.999f, 1e-8f, 0.1f};

@@ -13,7 +13,7 @@ struct problem {
     struct sc_attention a;
     int64_t qkv_count, o_count, lse_count;
     float *qkv, *o, *lse, *d_o, *dqkv, *workspace;
-    struct sc_kernel_state state;
+    struct sc_step_state state;
 };
 
 enum { THREADS = 4 }; /* the largest team here */
@@ -67,7 +67,7 @@ static double keep_at(const struct sc_attention *a, int64_t b, int64_t h, int64_
     int64_t plane = (a->batch_base + b) * a->total_heads + a->head_base + h;
     uint64_t index = (uint64_t)((plane * a->sequence + i) * a->sequence + j);
     uint32_t words[4];
-    sc_philox(a->draw.seed, index / 4, a->draw.site, a->draw.state->step, words);
+    sc_philox(a->draw.seed, index / 4, a->draw.site, (uint32_t)a->draw.state->step, words);
     return sc_uniform(words[index % 4]) >= a->draw.probability
                ? 1.0 / (1.0 - (double)a->draw.probability)
                : 0.0;

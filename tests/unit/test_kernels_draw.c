@@ -5,7 +5,8 @@
 static float keep_of(const struct sc_draw *draw, uint64_t index)
 {
     uint32_t words[4];
-    sc_philox(draw->seed, index / 4, draw->site, draw->state ? draw->state->step : 0, words);
+    sc_philox(draw->seed, index / 4, draw->site, draw->state ? (uint32_t)draw->state->step : 0,
+              words);
     return sc_uniform(words[index % 4]) >= draw->probability ? 1.0f / (1.0f - draw->probability)
                                                              : 0.0f;
 }
@@ -18,7 +19,7 @@ static void dropout_body(struct kernel_run *run)
     float *residual = random_floats(ROWS * STRIDE, 3), *y = random_floats(ROWS * STRIDE, 4);
     float *want = copy_floats(y, ROWS * STRIDE), *dx = random_floats(ROWS * STRIDE, 5);
     uint8_t mask[ROWS * COLUMNS];
-    struct sc_kernel_state state = {.step = 12};
+    struct sc_step_state state = {.step = 12};
     for (int variant = 0; variant < 8; variant++) {
         struct sc_draw draw = {0x123456789ABCDEFu, 42, variant & 4 ? 0.0f : 0.3f, &state};
         struct sc_dropout_args a = {x,
@@ -84,7 +85,7 @@ static void layouts_draw_the_same_mask(void **state)
     const struct sc_kernels *k = sc_kernels_select();
     float x[ROWS * COLUMNS], y[ROWS * COLUMNS];
     uint8_t whole[ROWS * COLUMNS], split[ROWS * COLUMNS];
-    struct sc_kernel_state at = {.step = 3};
+    struct sc_step_state at = {.step = 3};
     for (int i = 0; i < ROWS * COLUMNS; i++)
         x[i] = 1.0f;
     struct sc_dropout_args a = {

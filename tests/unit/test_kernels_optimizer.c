@@ -25,7 +25,8 @@ static void adamw_body(struct kernel_run *run)
     for (int i = 0; i < COUNT; i++)
         v[i] *= v[i];
     float *v_was = copy_floats(v, COUNT);
-    const struct sc_kernel_state state = {4, 0, 0.01f, 2.5f, 40.0f, 0.3f};
+    const struct sc_step_state state = {
+        .step = 4, .learning_rate = 0.01f, .correction1 = 2.5f, .correction2 = 40.0f, .clip = 0.3f};
     struct sc_adamw_args a = {p, g, m, v, low, ranges, 3, &state, 0.9f, 0.95f, 1e-3f, 0.1f};
     RUN(run, adamw, a, COUNT);
     for (int i = 0; i < COUNT; i++) {
@@ -79,7 +80,8 @@ static void adamw_by_hand(void **state)
     for (int decay = 0; decay < 2; decay++) {
         float p = 1.0f, g = 2.0f, m = 0.0f, v = 0.0f;
         const struct sc_kernel_range all = {0, 1, (float)decay};
-        struct sc_kernel_state at = {0, 0, 0.1f, 10.0f, 1000.0f, 1.0f};
+        struct sc_step_state at = {
+            .learning_rate = 0.1f, .correction1 = 10.0f, .correction2 = 1000.0f, .clip = 1.0f};
         struct sc_adamw_args a = {&p, &g, &m, &v, NULL, &all, 1, &at, 0.9f, 0.999f, 1e-8f, 0.5f};
         sc_kernels_select()->adamw(a, 0, 1);
         assert_true(fabsf(p - (decay ? 0.85f : 0.9f)) < 1e-6f);
