@@ -13,7 +13,7 @@
 
 static const struct cli_option OPTIONS[] = {
     CLI_SHARE("Answer", "--tolerance", "SHARE", tolerance,
-              "exit code 1 where a step time's |error| is larger (0.1: 10 %)"),
+              "exit code 1 where a step time's |error| is larger (0.1 is 10 %; else never)"),
     CLI_FLAG("Output", "--json", json, "one object and nothing else"),
     CLI_FLAG("Output", "--csv", csv, "the table by kind (one pair) or by plan (several) as CSV"),
     CLI_TEXT("Output", "--figures", "DIR", figures,

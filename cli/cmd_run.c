@@ -18,7 +18,7 @@
 #define STEPS_MOST 1000000000
 
 static const struct cli_option OPTIONS[] = {
-    CLI_ASSIGNMENT("Plan", "--set", "replace a number of the plan"),
+    CLI_ASSIGNMENT("Plan", "--set", "replace a value of the plan"),
     CLI_WHOLE("Training", "--steps", "N", steps, 1, STEPS_MOST, "measured steps (5)"),
     CLI_WHOLE("Training", "--warmup", "N", warmup, 0, STEPS_MOST, "steps before them (2)"),
     CLI_TEXT("Training", "--data", "FILE", data,

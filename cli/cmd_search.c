@@ -26,7 +26,7 @@ static const struct cli_option OPTIONS[] = {
     CLI_WHOLE("What to train, on what", "--sequence-length", "N", sequence_length, 1, COUNT_MOST,
               "tokens of a sequence (the model's longest)"),
     CLI_ASSIGNMENT("What to train, on what", "--set",
-                   "replace a number of the profile: --set hw.PATH=VALUE"),
+                   "replace a value of the profile: --set hw.PATH=VALUE"),
     CLI_WHOLE("Output", "--top", "N", top, 1, COUNT_MOST, "how many plans to keep (10)"),
     CLI_TEXT("Output", "--out", "DIR", out, "where plan files go (plans)"),
     CLI_FLAG("Output", "--json", json, "one object and nothing else"),

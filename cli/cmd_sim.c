@@ -12,7 +12,7 @@ static const struct cli_option OPTIONS[] = {
     CLI_TEXT("Plan and machine", "--hw", "FILE", hardware,
              "another hardware profile than the plan's (a shipped name or a file)"),
     CLI_ASSIGNMENT("Plan and machine", "--set",
-                   "replace a number of the plan, or of the profile with hw. before its\n"
+                   "replace a value of the plan, or of the profile with hw. before its\n"
                    "path: --set hw.links.rail.bandwidth_gb_per_s=100"),
     CLI_FLAG("Output", "--json", json, "one object and nothing else"),
     CLI_TEXT("Output", "--trace", "FILE", trace,
