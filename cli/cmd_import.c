@@ -18,6 +18,11 @@ static enum sc_status import_hf(const char *file, struct sc_model *model, struct
     SC_TRY(sc_json_read(file, &doc, err));
     struct sc_json root = sc_json_root(&doc);
     enum sc_status status = sc_model_import_hf(&root, model, err);
+    char left_out[256] = "";
+    sc_model_import_notes(&root, left_out, sizeof(left_out));
+    if (status == SC_OK && left_out[0] != '\0') {
+        fprintf(stderr, "%s: Warning: the model does without %s\n", file, left_out);
+    }
     sc_json_doc_free(&doc);
     return status;
 }

@@ -28,7 +28,7 @@ static const struct cli_option OPTIONS[] = {
     CLI_ASSIGNMENT("What to train, on what", "--set",
                    "replace a value of the profile: --set hw.PATH=VALUE"),
     CLI_WHOLE("Output", "--top", "N", top, 1, COUNT_MOST, "how many plans to keep (10)"),
-    CLI_TEXT("Output", "--out", "DIR", out, "where plan files go (plans)"),
+    CLI_TEXT("Output", "--out", "DIR", out, "where plan files go (found-plans)"),
     CLI_FLAG("Output", "--json", json, "one object and nothing else"),
     CLI_HELP,
     CLI_END,
@@ -139,7 +139,7 @@ static enum sc_status print_text(const char *directory, const struct sc_search_r
 static enum sc_status report(const struct cli_settings *settings,
                              const struct sc_search_result *result, struct sc_error *err)
 {
-    const char *directory = settings->out != NULL ? settings->out : "plans";
+    const char *directory = settings->out != NULL ? settings->out : "found-plans";
     if (result->plans.count > 0) {
         SC_TRY(write_plans(directory, result, err));
     }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "plans/memory_pack.h"
 
 /* Everything that planning a class needs beside it. */
@@ -158,9 +159,13 @@ static enum sc_status plan_class(struct planner *planner, const uint64_t capacit
     if (place == SC_PLACE_COUNT) {
         return SC_OK;
     }
-    return sc_fail(err, SC_NO, "%s memory: class \"%s\" needs %llu bytes, there are %llu",
-                   sc_place_names[place], class->name,
-                   (unsigned long long)class->memory[place].arena_bytes,
+    char needed[32], there[32];
+    sc_print_bytes((double)class->memory[place].arena_bytes, needed, sizeof(needed));
+    sc_print_bytes((double)capacity[place], there, sizeof(there));
+    return sc_fail(err, SC_NO,
+                   "%s memory: class \"%s\" needs %s (%llu bytes), there are %s (%llu bytes)",
+                   sc_place_names[place], class->name, needed,
+                   (unsigned long long)class->memory[place].arena_bytes, there,
                    (unsigned long long)capacity[place]);
 }
 

@@ -6,6 +6,10 @@
 
 #include "base/units.h"
 
+#define SLOW_STEP 1.15 /* of the median */
+#define SLOW_SHARE 0.2 /* of the steps ... */
+#define SLOW_LEAST 5   /* ... of at least so many */
+
 static double tokens_per_s(const struct sc_plan *plan, const struct sc_run_result *result)
 {
     double tokens = (double)plan->batch.global_batch * (double)plan->batch.sequence_length;
@@ -75,6 +79,21 @@ cJSON *sc_run_result_to_json(const struct sc_plan *plan, const struct sc_run_res
 
 /* ---- text -------------------------------------------------------------------------------- */
 
+/* Steps of one plan are equal work: where they differ, something else used the machine. */
+static void print_spread(const struct sc_run_result *result, FILE *stream)
+{
+    int64_t slow = 0;
+    for (int64_t i = 0; i < result->steps; i++) {
+        slow += result->step_s[i] > SLOW_STEP * result->step_time_s;
+    }
+    if (result->steps >= SLOW_LEAST && (double)slow > SLOW_SHARE * (double)result->steps) {
+        fprintf(stream,
+                "Warning: %" PRId64 " of %" PRId64 " steps took over %.2f times the median: this "
+                "machine was not quiet.\n",
+                slow, result->steps, SLOW_STEP);
+    }
+}
+
 static void print_times(const struct sc_plan *plan, const struct sc_run_result *result,
                         FILE *stream)
 {
@@ -134,4 +153,5 @@ void sc_run_result_print(const struct sc_plan *plan, const struct sc_run_result 
     if (check != NULL) {
         print_check(check, stream);
     }
+    print_spread(result, stream);
 }

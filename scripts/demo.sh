@@ -91,9 +91,11 @@ for plan in "${plans[@]}"; do
     name=$(basename "$plan" .json)
     "$stepcast" sim "$plan" --hw "$out/this-machine.json" --trace "$out/traces/$name.predicted.json" \
         >/dev/null
-    "$stepcast" run "$plan" --warmup 3 --steps 15 --trace "$out/traces/$name.measured.json" >/dev/null
+    "$stepcast" run "$plan" --warmup 3 --steps 15 --trace "$out/traces/$name.measured.json" \
+        >"$out/traces/$name.txt"
     traces+=("$out/traces/$name.predicted.json" "$out/traces/$name.measured.json")
     echo "  $name"
+    sed -n 's/^Warning/    Warning/p' "$out/traces/$name.txt"
 done
 
 say "comparing"

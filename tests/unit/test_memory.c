@@ -99,8 +99,8 @@ static void test_capacity(void **state)
     assert_int_equal(program->classes.items[0].memory_mode, SC_MEMORY_NO_ADDED_WAITS);
     capacity[SC_DEVICE] = 11519;
     assert_int_equal(sc_program_prepare(program, capacity, true, &err), SC_NO);
-    assert_string_equal(err.text,
-                        "device memory: class \"all\" needs 11520 bytes, there are 11519");
+    assert_string_equal(err.text, "device memory: class \"all\" needs 11.25 KiB (11520 bytes), "
+                                  "there are 11.25 KiB (11519 bytes)");
     sc_program_destroy(&program);
 }
 
