@@ -92,7 +92,5 @@ struct sc_backend {
  * line. */
 enum sc_status sc_backend_find(const char *name, const struct sc_backend **out,
                                struct sc_error *err);
-/* Names in order, NULL-terminated; those that this build has not included. */
-const char *const *sc_backend_names(void);
 
 #endif

@@ -8,22 +8,6 @@
 #include "exec/process.h"
 #include "plans/lower.h"
 
-void sc_check_reference(const struct sc_plan *plan, struct sc_plan *out)
-{
-    struct sc_plan neutral;
-    sc_plan_neutral(&neutral);
-    *out = *plan;
-    for (int axis = 0; axis < SC_AXIS_COUNT; axis++)
-        out->mesh.size[axis] = 1;
-    out->mesh.synchronous_backward = false;
-    out->batch.micro_batch = plan->batch.global_batch;
-    out->zero = neutral.zero;
-    out->domino = neutral.domino;
-    out->recompute = neutral.recompute;
-    out->attention = neutral.attention;
-    out->dropout.mask = neutral.dropout.mask;
-}
-
 /* ---- differences ----------------------------------------------------------------------------- */
 
 static double norm(const float *x, int64_t count)
@@ -126,7 +110,7 @@ static enum sc_status run_reference(const struct sc_plan *plan,
 {
     struct sc_plan reference;
     struct sc_run_options mine = *options;
-    sc_check_reference(plan, &reference);
+    sc_plan_reference(plan, &reference);
     SC_TRY(sc_plan_check(&reference, "reference of the plan", err));
     SC_TRY(sc_lower(&reference, &pair->program, err));
     mine.transport = SC_TRANSPORT_THREADS;

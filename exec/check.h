@@ -29,8 +29,6 @@ struct sc_check_result {
     bool equal; /* gradients and losses within the bounds above */
 };
 
-/* The reference of a plan: one rank. */
-void sc_check_reference(const struct sc_plan *plan, struct sc_plan *out);
 /* Runs both for `options->steps` steps without warm-up, and compares. With MPI, called by all
  * processes. SC_OK also where they differ: see result->equal. */
 enum sc_status sc_check(const struct sc_plan *plan, const struct sc_run_options *options,

@@ -47,8 +47,9 @@ enum sc_status sc_process_gather(struct sc_process *process, const void *bytes, 
     return SC_OK;
 }
 
-enum sc_status sc_process_broadcast(struct sc_process *process, void *bytes, size_t size,
-                                    struct sc_error *err)
+/* From process 0 to all. */
+static enum sc_status broadcast(struct sc_process *process, void *bytes, size_t size,
+                                struct sc_error *err)
 {
     return process->functions ? process->functions->broadcast(process, bytes, size, err) : SC_OK;
 }
@@ -76,7 +77,7 @@ enum sc_status sc_process_agree(struct sc_process *process, enum sc_status mine,
         first_failure(all, process->count, &outcome);
     free(all);
     SC_TRY(status);
-    SC_TRY(sc_process_broadcast(process, &outcome, sizeof outcome, err));
+    SC_TRY(broadcast(process, &outcome, sizeof outcome, err));
     if (outcome.status != SC_OK)
         *err = outcome;
     return outcome.status;

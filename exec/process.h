@@ -44,9 +44,6 @@ bool sc_process_under_mpi(void);
 /* `size` bytes of every process, in order, into `all` of process 0 (others: unused). */
 enum sc_status sc_process_gather(struct sc_process *process, const void *bytes, size_t size,
                                  void *all, struct sc_error *err);
-/* From process 0 to all. */
-enum sc_status sc_process_broadcast(struct sc_process *process, void *bytes, size_t size,
-                                    struct sc_error *err);
 /* Every process gives its own outcome; all get the same: SC_OK, or the failure of the first process
  * that failed. */
 enum sc_status sc_process_agree(struct sc_process *process, enum sc_status mine,

@@ -25,11 +25,6 @@ static const char *const names[] = {
         NULL,
 };
 
-const char *const *sc_backend_names(void)
-{
-    return names;
-}
-
 static enum sc_status fail_unknown(const char *name, struct sc_error *err)
 {
     const char *nearest = sc_nearest(name, names);

@@ -31,7 +31,9 @@ enum sc_status sc_keys_check(const struct sc_json *at, const struct sc_key *keys
     return sc_json_check_keys(at, allowed, err);
 }
 
-enum sc_status sc_keys_text(const struct sc_json *at, char *text, size_t size, struct sc_error *err)
+/* Copies a string of the file into text; what does not fit is bad input. */
+static enum sc_status copy_text(const struct sc_json *at, char *text, size_t size,
+                                struct sc_error *err)
 {
     if (!cJSON_IsString(at->item) || strlen(at->item->valuestring) >= size) {
         return sc_json_fail(at, err, "a string of at most %zu bytes", size - 1);
@@ -45,7 +47,7 @@ static enum sc_status read_text(const struct sc_json *at, const struct sc_key *k
 {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(at->item, key->name);
     struct sc_json below = {item, at, key->name, 0, at->file};
-    return sc_keys_text(&below, text, key->size, err);
+    return copy_text(&below, text, key->size, err);
 }
 
 static enum sc_status read_number(const struct sc_json *at, const struct sc_key *key, double *out,
@@ -98,7 +100,8 @@ enum sc_status sc_keys_read(const struct sc_json *at, const struct sc_key *keys,
     return SC_OK;
 }
 
-double sc_keys_round(double value)
+/* A number as a file has it: at most 15 digits, so that reading it back gives the same bits. */
+static double as_written(double value)
 {
     char text[40];
     snprintf(text, sizeof(text), "%.15g", value);
@@ -112,7 +115,7 @@ static cJSON *write_key(const struct sc_key *key, const void *value)
     case SC_KEY_INT:
         return cJSON_CreateNumber((double)*(const int64_t *)value);
     case SC_KEY_NUMBER:
-        return cJSON_CreateNumber(sc_keys_round(*(const double *)value / key->unit));
+        return cJSON_CreateNumber(as_written(*(const double *)value / key->unit));
     case SC_KEY_BOOL:
         return cJSON_CreateBool(*(const bool *)value);
     case SC_KEY_TEXT:

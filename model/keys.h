@@ -44,10 +44,4 @@ enum sc_status sc_keys_read(const struct sc_json *at, const struct sc_key *keys,
  * ones; false when out of memory. */
 bool sc_keys_write(cJSON *object, const struct sc_key *keys, const void *base, const void *neutral);
 
-/* Copies a string of the file into text; what does not fit is bad input. */
-enum sc_status sc_keys_text(const struct sc_json *at, char *text, size_t size,
-                            struct sc_error *err);
-/* A number as a file has it: at most 15 digits, so that reading it back gives the same bits. */
-double sc_keys_round(double value);
-
 #endif

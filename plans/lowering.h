@@ -57,11 +57,7 @@ enum { SC_MAX_PIECES = 64 };
     X(N_MOMENT2, "optimizer.v")                                                                    \
     X(N_NORM, "gradient_norm")                                                                     \
     X(N_CLIP, "gradient_clip")                                                                     \
-    X(N_OPTIMIZER, "optimizer")                                                                    \
-    X(N_BACKWARD_DONE, "backward_done")                                                            \
-    X(N_TENSOR_ORDER, "tensor_order")                                                              \
-    X(N_OPTIMIZER_DONE, "optimizer_done")                                                          \
-    X(N_PARAMETERS_READY, "parameters_ready")
+    X(N_OPTIMIZER, "optimizer")
 
 enum sc_lower_name {
 #define SC_LOWER_NAME_ENUM(name, text) name,
@@ -184,7 +180,7 @@ struct sc_lowering {
     struct sc_layer_values *layers; /* [layers] */
     struct sc_activations *x;       /* [layers + 1]: input of every layer, output of the last */
     struct sc_activations final_stat, final_out, final_gradient, residual_gradient;
-    struct sc_activations embedded, embedding_mask;
+    struct sc_activations embedding_mask;
     uint32_t tokens, targets;
 
     uint32_t state, loss, norm;

@@ -161,3 +161,19 @@ enum sc_status sc_plan_write(const struct sc_plan *plan, const char *file, struc
     cJSON_Delete(root);
     return status;
 }
+
+void sc_plan_reference(const struct sc_plan *plan, struct sc_plan *out)
+{
+    struct sc_plan neutral;
+    sc_plan_neutral(&neutral);
+    *out = *plan;
+    for (int axis = 0; axis < SC_AXIS_COUNT; axis++)
+        out->mesh.size[axis] = 1;
+    out->mesh.synchronous_backward = false;
+    out->batch.micro_batch = plan->batch.global_batch;
+    out->zero = neutral.zero;
+    out->domino = neutral.domino;
+    out->recompute = neutral.recompute;
+    out->attention = neutral.attention;
+    out->dropout.mask = neutral.dropout.mask;
+}

@@ -107,6 +107,10 @@ cJSON *sc_plan_to_json(const struct sc_plan *plan);
  * plan is relative to the plan. */
 enum sc_status sc_plan_write(const struct sc_plan *plan, const char *file, struct sc_error *err);
 
+/* The plan that every layout of this training must equal: one rank, the global batch as one
+ * micro-batch, no ZeRO, no Domino, nothing recomputed, fused attention, masks drawn again. */
+void sc_plan_reference(const struct sc_plan *plan, struct sc_plan *out);
+
 int64_t sc_plan_ranks(const struct sc_plan *plan);
 int64_t sc_plan_micro_batches(const struct sc_plan *plan); /* global / (micro x data) */
 int64_t sc_plan_padded_vocab(const struct sc_plan *plan);

@@ -65,8 +65,9 @@ static enum sc_place place_of(const struct sc_class *class, const struct sc_list
     return value != NULL ? class->buffers.items[value->buffer].place : SC_DEVICE;
 }
 
-const char *sc_op_kind_text(const struct sc_class *class, const struct sc_list *list,
-                            const struct sc_op *op, char *out, size_t size)
+/* "gemm +bias +accumulate", "copy pinned>device", ...: the kind with what distinguishes it. */
+static const char *kind_text(const struct sc_class *class, const struct sc_list *list,
+                             const struct sc_op *op, char *out, size_t size)
 {
     struct cell cell = {out, size, 0};
     append(&cell, "%s", sc_op_kind_name(op->kind));
@@ -164,7 +165,7 @@ struct row {
 static void fill_row(const struct sc_program *program, const struct sc_class *class,
                      const struct sc_list *list, const struct sc_op *op, struct row *row)
 {
-    sc_op_kind_text(class, list, op, row->kind, sizeof(row->kind));
+    kind_text(class, list, op, row->kind, sizeof(row->kind));
     sc_label_text(program, op->label, row->label, sizeof(row->label));
     values_text(program, class, list, op, SC_IN, row->in, sizeof(row->in));
     values_text(program, class, list, op, SC_OUT, row->out, sizeof(row->out));

@@ -14,8 +14,4 @@ enum sc_status sc_program_dump(const struct sc_program *program, FILE *out, stru
 enum sc_status sc_program_dump_dot(const struct sc_program *program, uint32_t class, FILE *out,
                                    struct sc_error *err);
 
-/* "gemm +bias +accumulate", "copy pinned>device", ...: the kind with what distinguishes it. */
-const char *sc_op_kind_text(const struct sc_class *class, const struct sc_list *list,
-                            const struct sc_op *op, char *out, size_t size);
-
 #endif

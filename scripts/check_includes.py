@@ -40,7 +40,10 @@ LIBRARIES = {
     "dnnl.h": r"exec/",
     "cmocka.h": r"tests/",
 }
-TECHNIQUE = re.compile(r"\bplan(->|\.)(zero|domino|pipeline|offload|recompute)\b")
+TECHNIQUE = re.compile(
+    r"\b(plan|out|one|reference|neutral)(->|\.)(zero|domino|pipeline|offload|recompute)\b"
+    r"|(->|\.)(domino|offload|recompute)\b"
+)
 ASKS_NOT = re.compile(r"(sim/(?!search)|exec/)")
 
 

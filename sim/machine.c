@@ -58,8 +58,9 @@ static bool in_class(const struct sc_program *program, const struct sc_class *cl
     return true;
 }
 
-int64_t sc_machine_representative(const struct sc_program *program, uint32_t class_index,
-                                  const struct sc_hardware *hardware, int64_t *on_node)
+/* First rank of the class on the node that holds most of its ranks, and how many those are. */
+static int64_t representative(const struct sc_program *program, uint32_t class_index,
+                              const struct sc_hardware *hardware, int64_t *on_node)
 {
     const struct sc_class *class = &program->classes.items[class_index];
     int64_t best = 0, best_count = 0, first = 0, count = 0, node = -1;
@@ -152,7 +153,7 @@ enum sc_status sc_machine_from_hardware(const struct sc_program *program,
     bool ok = numbers != NULL;
     struct placing p = {program, hardware, &machine, numbers, numbers + (ok ? classes : 0)};
     for (uint32_t c = 0; ok && c < classes; c++) {
-        int64_t rank = sc_machine_representative(program, c, hardware, &p.on_node[c]);
+        int64_t rank = representative(program, c, hardware, &p.on_node[c]);
         machine.classes.items[c].representative = rank;
         p.node[c] = sc_topology_node(hardware, rank);
         ok = place_class(&p, c);

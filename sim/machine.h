@@ -45,8 +45,4 @@ enum sc_status sc_machine_empty(const struct sc_program *program, struct sc_mach
 bool sc_machine_add(struct sc_machine *machine, const char *name, uint8_t resource, double units,
                     uint32_t *index);
 
-/* First rank of the class on the node that holds most of its ranks, and how many those are. */
-int64_t sc_machine_representative(const struct sc_program *program, uint32_t class_index,
-                                  const struct sc_hardware *hardware, int64_t *on_node);
-
 #endif

@@ -101,7 +101,6 @@ struct sc_world {
 void sc_host_push(struct sc_host_stream *stream, struct sc_command command);
 /* The command at the head, NULL when the queue is empty. */
 const struct sc_command *sc_host_head(const struct sc_host_stream *stream);
-void sc_host_pop(struct sc_host_stream *stream);
 bool sc_host_done(const struct sc_device *device, uint32_t event, int64_t step);
 /* Does waits and records at the head until an operation or nothing is there; begins a collective.
  * *moved when anything was done. */

@@ -36,7 +36,7 @@ const struct sc_command *sc_host_head(const struct sc_host_stream *stream)
     return head == atomic_load(&stream->tail) ? NULL : &stream->ring[head & stream->mask];
 }
 
-void sc_host_pop(struct sc_host_stream *stream)
+static void pop(struct sc_host_stream *stream)
 {
     size_t head = atomic_load_explicit(&stream->head, memory_order_relaxed);
     stream->begun = false;
@@ -134,7 +134,7 @@ enum sc_status sc_host_settle(struct sc_host_stream *stream, bool *moved, struct
         }
         if (command->kind == SC_COMMAND_RECORD)
             record(stream->device, command);
-        sc_host_pop(stream);
+        pop(stream);
         *moved = true;
     }
 }
@@ -215,7 +215,7 @@ enum sc_status sc_host_run_head(struct sc_host_stream *stream, bool *ran, bool *
     stamp(stream, &command, start, sc_clock());
     if (call.op->group < 0)
         observe(stream, &command, true);
-    sc_host_pop(stream);
+    pop(stream);
     return SC_OK;
 }
 

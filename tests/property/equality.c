@@ -244,7 +244,7 @@ static void test_end_to_end(void **state)
         struct sc_run_result start = {0}, mine = {0}, theirs = {0};
         sc_random_plan(seed, 8, &plan);
         plan.optimizer.epsilon = 1e-5;
-        sc_check_reference(&plan, &reference);
+        sc_plan_reference(&plan, &reference);
         initial_parameters(&reference, &start);
         few_steps(&options, 5, 4);
         run(&plan, &options, &mine);

@@ -88,18 +88,6 @@ static void test_less_memory(void **state)
     print_message("packed by issue order: %d of %d\n", packed, PLANS / 4);
 }
 
-/* The same model on one rank. */
-static void single_rank(struct sc_plan *plan)
-{
-    for (int i = 0; i < SC_AXIS_COUNT; i++)
-        plan->mesh.size[i] = 1;
-    plan->zero.stage = 0;
-    plan->zero.gradient_reduction = SC_REDUCE_ALL_REDUCE;
-    plan->zero.overlap_parameters = false;
-    plan->domino.pieces = 1;
-    plan->batch.micro_batch = plan->batch.global_batch;
-}
-
 /* Products do the same work in every layout, up to the padding of the vocabulary; tensors are the
  * same; every rank's blocks together cover each tensor exactly `copies` times. */
 static void test_layouts_agree(void **state)
@@ -108,8 +96,7 @@ static void test_layouts_agree(void **state)
     for (int i = 0; i < PLANS / 4; i++) {
         struct sc_plan plan, one;
         sc_random_plan((uint64_t)i, 8, &plan);
-        one = plan;
-        single_rank(&one);
+        sc_plan_reference(&plan, &one);
         struct sc_program *program = prepared(&plan, NULL), *reference = prepared(&one, NULL);
         assert_int_equal(program->tensors.count, reference->tensors.count);
         assert_int_equal(sc_program_parameters(program), sc_program_parameters(reference));

@@ -19,16 +19,7 @@
 #include "base/file.h"
 #include "exec/launch.h"
 #include "exec/safetensors.h"
-
-static char folder[PATH_MAX];
-
-static int make_folder(void **state)
-{
-    (void)state;
-    const char *temporary = getenv("TMPDIR");
-    snprintf(folder, sizeof(folder), "%s/stepcast-test-XXXXXX", temporary ? temporary : P_tmpdir);
-    return mkdtemp(folder) == NULL || chdir(folder) != 0;
-}
+#include "tests/support/folder.h"
 
 static int remove_folder(void **state)
 {
@@ -36,7 +27,7 @@ static int remove_folder(void **state)
     static const char *const files[] = {"first", "again", "foreign", "cut"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         remove(files[i]);
-    return chdir("/") != 0 || rmdir(folder) != 0;
+    return folder_remove();
 }
 
 /* A vocabulary of 500: padded to 512 on two tensor ranks and not on one. */
@@ -226,5 +217,5 @@ int main(void)
         cmocka_unit_test(test_names_of_hugging_face),
         cmocka_unit_test(test_damaged_files_are_refused),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, folder_make, remove_folder);
 }

@@ -17,22 +17,13 @@
 
 #include "base/rng.h"
 #include "exec/data.h"
-
-static char folder[PATH_MAX];
-
-static int make_folder(void **state)
-{
-    (void)state;
-    const char *temporary = getenv("TMPDIR");
-    snprintf(folder, sizeof(folder), "%s/stepcast-test-XXXXXX", temporary ? temporary : P_tmpdir);
-    return mkdtemp(folder) == NULL || chdir(folder) != 0;
-}
+#include "tests/support/folder.h"
 
 static int remove_folder(void **state)
 {
     (void)state;
     remove("tokens");
-    return chdir("/") != 0 || rmdir(folder) != 0;
+    return folder_remove();
 }
 
 static void write_bytes(const void *bytes, size_t size)
@@ -352,5 +343,5 @@ int main(void)
         cmocka_unit_test(tiny_files),
         cmocka_unit_test(threads_read_at_once),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, folder_make, remove_folder);
 }

@@ -15,16 +15,7 @@
 
 #include "base/data_path.h"
 #include "base/file.h"
-
-static char folder[PATH_MAX];
-
-static int make_folder(void **state)
-{
-    (void)state;
-    const char *temporary = getenv("TMPDIR");
-    snprintf(folder, sizeof(folder), "%s/stepcast-test-XXXXXX", temporary ? temporary : P_tmpdir);
-    return mkdtemp(folder) == NULL || chdir(folder) != 0;
-}
+#include "tests/support/folder.h"
 
 /* Removes every file here; how many there were. */
 static int empty_folder(void)
@@ -44,7 +35,7 @@ static int remove_folder(void **state)
 {
     (void)state;
     empty_folder();
-    return chdir("/") != 0 || rmdir(folder) != 0;
+    return folder_remove();
 }
 
 static void write_text(const char *file, const char *text)
@@ -221,11 +212,13 @@ static void shipped_data_is_found(void **state)
 
 static void the_environment_comes_first(void **state)
 {
+    char folder[PATH_MAX / 2];
     (void)state;
     struct sc_error err = SC_ERROR_INIT;
     char path[PATH_MAX], expected[PATH_MAX + 16];
     assert_int_equal(mkdir("base", 0777), 0);
     write_text("base/status.h", "mine");
+    assert_non_null(getcwd(folder, sizeof(folder)));
     setenv("STEPCAST_DATA", folder, 1);
     assert_int_equal(sc_data_path("base", "status.h", path, sizeof(path), &err), SC_OK);
     snprintf(expected, sizeof(expected), "%s/base/status.h", folder);
@@ -251,5 +244,5 @@ int main(void)
         cmocka_unit_test(shipped_data_is_found),
         cmocka_unit_test(the_environment_comes_first),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, folder_make, remove_folder);
 }
