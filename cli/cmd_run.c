@@ -254,8 +254,13 @@ static enum sc_status run(const struct cli_settings *settings, struct sc_error *
         SC_TRY(sc_process_mpi(&process, err));
     }
     enum sc_status status = load_and_train(settings, &process, err);
-    if (process.index > 0) {
-        err->text[0] = '\0'; /* all processes know of a failure, one says it */
+    /* All processes know of a failure, one says it: before the end, where they wait for each other,
+     * since mpirun kills the rest when the first has gone. */
+    if (status != SC_OK && sc_launched_by_mpi()) {
+        if (process.index == 0) {
+            fprintf(stderr, "%s\n", err->text);
+        }
+        err->text[0] = '\0';
     }
     sc_launch_end();
     return status;
