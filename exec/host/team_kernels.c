@@ -7,7 +7,7 @@ struct call {
     int64_t count, grain;
 };
 
-#define RUN(kernel, type)                                                                          \
+#define RUN(kernel, type, range)                                                                   \
     static void part_of_##kernel(void *arg, int part, int parts)                                   \
     {                                                                                              \
         const struct call *call = arg;                                                             \

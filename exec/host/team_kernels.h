@@ -11,7 +11,7 @@
 #include "exec/host/team.h"
 #include "exec/kernels/kernels.h"
 
-#define SC_RUN_PROTOTYPE(kernel, type)                                                             \
+#define SC_RUN_PROTOTYPE(kernel, type, range)                                                      \
     void sc_run_##kernel(struct sc_team *team, const struct type *a, int64_t count, int64_t grain);
 SC_KERNEL_LIST(SC_RUN_PROTOTYPE)
 #undef SC_RUN_PROTOTYPE

@@ -9,7 +9,7 @@
 #define SC_SYMBOL_(kernel, build) sc_##kernel##_##build
 #define SC_SYMBOL(kernel, build) SC_SYMBOL_(kernel, build)
 
-#define SC_PROTOTYPE(kernel, type)                                                                 \
+#define SC_PROTOTYPE(kernel, type, range)                                                          \
     void SC_SYMBOL(kernel, SC_KERNEL_BUILD)(const struct type a, int64_t begin, int64_t end);
 SC_KERNEL_LIST(SC_PROTOTYPE)
 
@@ -21,8 +21,9 @@ SC_KERNEL_LIST(SC_PROTOTYPE)
 #include "exec/kernels/elementwise.cu"
 #include "exec/kernels/dropout.cu"
 #include "exec/kernels/optimizer.cu"
+#include "exec/kernels/state.cu"
 
-#define SC_ENTRY(kernel, type) .kernel = SC_SYMBOL(kernel, SC_KERNEL_BUILD),
+#define SC_ENTRY(kernel, type, range) .kernel = SC_SYMBOL(kernel, SC_KERNEL_BUILD),
 
 extern const struct sc_kernels SC_TABLE_JOIN(sc_kernels_, SC_KERNEL_BUILD);
 const struct sc_kernels SC_TABLE_JOIN(sc_kernels_, SC_KERNEL_BUILD) = {.name = SC_KERNEL_NAME,

@@ -16,6 +16,7 @@
 
 #include <stdint.h>
 
+#include "exec/kernels/kernel_list.h"
 #include "plans/step_state.h"
 
 #ifdef __cplusplus
@@ -360,42 +361,49 @@ struct sc_init_normal_args {
     struct sc_draw draw; /* probability unused */
 };
 
-/* ---- the table
+/* ---- the step state
  * --------------------------------------------------------------------------------------- */
 
-/* X(name, argument struct) */
-#define SC_KERNEL_LIST(X)                                                                          \
-    X(norm_forward, sc_norm_args)                                                                  \
-    X(norm_backward, sc_norm_backward_args)                                                        \
-    X(activation_forward, sc_activation_args)                                                      \
-    X(activation_backward, sc_activation_args)                                                     \
-    X(softmax_forward, sc_softmax_args)                                                            \
-    X(softmax_backward, sc_softmax_args)                                                           \
-    X(attention_dropout, sc_attention_dropout_args)                                                \
-    X(attention_softmax, sc_attention_block_args)                                                  \
-    X(attention_gradient, sc_attention_block_args)                                                 \
-    X(attention_delta, sc_attention_block_args)                                                    \
-    X(cross_entropy_max, sc_cross_entropy_args)                                                    \
-    X(cross_entropy_sum, sc_cross_entropy_args)                                                    \
-    X(cross_entropy_loss, sc_cross_entropy_args)                                                   \
-    X(embedding_forward, sc_embedding_args)                                                        \
-    X(embedding_backward, sc_embedding_backward_args)                                              \
-    X(add, sc_add_args)                                                                            \
-    X(scale, sc_scale_args)                                                                        \
-    X(cast, sc_cast_args)                                                                          \
-    X(fill, sc_fill_args)                                                                          \
-    X(reduce_rows, sc_reduce_rows_args)                                                            \
-    X(rope, sc_rope_args)                                                                          \
-    X(dropout_forward, sc_dropout_args)                                                            \
-    X(dropout_backward, sc_dropout_args)                                                           \
-    X(adamw, sc_adamw_args)                                                                        \
-    X(norm_squares, sc_norm_squares_args)                                                          \
-    X(init_normal, sc_init_normal_args)
+enum sc_rate_kind { SC_KERNEL_RATE_CONSTANT, SC_KERNEL_RATE_LINEAR, SC_KERNEL_RATE_COSINE };
+
+/*
+ * state_advance: the state of the step that begins: its number, learning rate, bias corrections
+ * 1 / (1 - beta^step); clip 1, skip 0. state.cu has the formula of the learning rate. Range: states
+ * (there is one).
+ *
+ * state_clip: gradient_norm = sqrt(squares), clip = min(1, limit / (gradient_norm + 1e-6)). Range:
+ * states.
+ *
+ * squares_sum: norm (+)= sum over b < blocks of partial[b]. Range: 0..1, never split.
+ */
+struct sc_state_advance_args {
+    struct sc_step_state *state;
+    double learning_rate, minimum_learning_rate, beta1, beta2;
+    int64_t warmup_steps, decay_steps;
+    uint64_t seed;
+    int32_t schedule; /* enum sc_rate_kind */
+};
+
+struct sc_state_clip_args {
+    struct sc_step_state *state;
+    const float *squares; /* sum of squares of all gradients */
+    float limit;
+};
+
+struct sc_squares_sum_args {
+    const double *partial; /* [blocks], of norm_squares */
+    float *norm;
+    int64_t blocks;
+    int32_t accumulate;
+};
+
+/* ---- the table
+ * --------------------------------------------------------------------------------------- */
 
 /* The host's kernels, compiled for one kind of processor. */
 struct sc_kernels {
     const char *name; /* "baseline", "x86-64-v3", "x86-64-v4" */
-#define SC_KERNEL_MEMBER(kernel, type)                                                             \
+#define SC_KERNEL_MEMBER(kernel, type, range)                                                      \
     void (*kernel)(const struct type a, int64_t begin, int64_t end);
     SC_KERNEL_LIST(SC_KERNEL_MEMBER)
 #undef SC_KERNEL_MEMBER
