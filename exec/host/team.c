@@ -9,8 +9,8 @@
 #include <string.h>
 #include <time.h>
 
-/* How long a member looks for work, or the caller for the end, before it sleeps. */
-#define SPIN_NANOSECONDS 30000
+/* How long a member looks for work, or the caller for the end, before it sleeps, if nobody says. */
+#define PATIENCE_NS 30000
 
 struct member {
     struct sc_team *team;
@@ -20,7 +20,8 @@ struct member {
 
 struct sc_team {
     int size;
-    int started;            /* threads to join */
+    int started; /* threads to join */
+    atomic_llong patience_ns;
     struct member *members; /* [size], the first one is the caller */
 
     /* The work at hand; written before generation moves, read after. */
@@ -56,7 +57,7 @@ static int64_t nanoseconds(void)
 /* Spins until the generation has left `seen`; false if it did not in time. */
 static bool spin_for_work(struct sc_team *team, unsigned seen)
 {
-    int64_t limit = nanoseconds() + SPIN_NANOSECONDS;
+    int64_t limit = nanoseconds() + atomic_load(&team->patience_ns);
     do {
         for (int i = 0; i < 64; i++) {
             if (atomic_load_explicit(&team->generation, memory_order_acquire) != seen)
@@ -102,7 +103,7 @@ static void report_done(struct sc_team *team)
 
 static void wait_for_members(struct sc_team *team)
 {
-    int64_t limit = nanoseconds() + SPIN_NANOSECONDS;
+    int64_t limit = nanoseconds() + atomic_load(&team->patience_ns);
     do {
         for (int i = 0; i < 64; i++) {
             if (atomic_load_explicit(&team->working, memory_order_acquire) == 0)
@@ -173,6 +174,7 @@ enum sc_status sc_team_create(int threads, const int *cores, struct sc_team **te
     pthread_cond_init(&made->work, NULL);
     pthread_cond_init(&made->done, NULL);
     made->size = threads;
+    atomic_init(&made->patience_ns, PATIENCE_NS);
     made->members = calloc((size_t)threads, sizeof *made->members);
     enum sc_status status = SC_OK;
     if (!made->members)
@@ -202,6 +204,12 @@ void sc_team_destroy(struct sc_team **team)
     free(gone->members);
     free(gone);
     *team = NULL;
+}
+
+void sc_team_set_patience(struct sc_team *team, int64_t nanoseconds)
+{
+    if (team)
+        atomic_store(&team->patience_ns, nanoseconds);
 }
 
 int sc_team_size(const struct sc_team *team)

@@ -29,6 +29,10 @@ enum sc_status sc_team_create(int threads, const int *cores, struct sc_team **te
 /* Ends and joins the threads, frees, sets *team to NULL. NULL is accepted. Not during a run. */
 void sc_team_destroy(struct sc_team **team);
 
+/* How long a member looks for work before it sleeps (30 us where nobody says). Waking a sleeper
+ * takes tens of microseconds, so a team that shares its cores with nobody looks longer. */
+void sc_team_set_patience(struct sc_team *team, int64_t nanoseconds);
+
 /* Members, at least 1. A NULL team is a team of one. */
 int sc_team_size(const struct sc_team *team);
 
