@@ -14,6 +14,9 @@
 /* How long a worker looks before it sleeps; a compute stream waits for short things often. */
 static const int64_t compute_spin_ns = 20000;
 static const int64_t idle_ns = 50000000;
+/* A team beside which nothing communicates leaves its cores to nobody: it waits out a product whose
+ * parts take unequal times. */
+static const int64_t patience_ns = 2000000;
 
 /* Between two looks at MPI: soon at first, since small messages take tens of microseconds, then
  * seldom, since every look takes time from the computation beside it. */
@@ -295,6 +298,14 @@ static void rank_cores(const struct sc_host_worker *worker, const int **first, i
     *first = world->cores + (worker->device->data.rank - world->setup.first_rank) * *count;
 }
 
+static bool communicates(const struct sc_device *device)
+{
+    for (size_t w = 0; w < device->worker_count; w++)
+        if (device->workers[w].communicates)
+            return true;
+    return false;
+}
+
 /* The threads of a rank stay on its cores, so that what overlaps within it costs it alone. */
 static enum sc_status settle_down(struct sc_host_worker *worker, struct sc_error *err)
 {
@@ -314,7 +325,10 @@ static enum sc_status settle_down(struct sc_host_worker *worker, struct sc_error
     }
     if (worker->threads < 2)
         return SC_OK;
-    return sc_team_create(worker->threads, cores, &worker->team, err);
+    SC_TRY(sc_team_create(worker->threads, cores, &worker->team, err));
+    if (worker->device->world->pinned && !communicates(worker->device))
+        sc_team_set_patience(worker->team, patience_ns);
+    return SC_OK;
 }
 
 /* One more look at what is left is not needed: a device is destroyed after its last step. */
