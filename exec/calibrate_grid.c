@@ -219,9 +219,14 @@ static const char *const layout_names[LAYOUT_COUNT] = {"nt", "nn", "tn"};
 static const struct linear {
     int64_t rows, outputs, inputs;
 } linears[] = {
-    {96, 320, 320},   {192, 320, 320},  {384, 320, 320},  {384, 960, 320},  {384, 1280, 320},
-    {384, 320, 1280}, {384, 160, 320},  {192, 640, 160},  {384, 480, 160},  {640, 640, 640},
-    {640, 1920, 640}, {640, 640, 2560}, {640, 2560, 640}, {192, 6000, 320}, {384, 12000, 640},
+    {96, 320, 320},    {192, 320, 320},    {384, 320, 320},    {384, 960, 320},
+    {384, 1280, 320},  {384, 320, 1280},   {384, 160, 320},    {192, 640, 160},
+    {384, 480, 160},   {640, 640, 640},    {640, 1920, 640},   {640, 640, 2560},
+    {640, 2560, 640},  {192, 6000, 320},   {384, 12000, 640},  {96, 640, 640},
+    {96, 1920, 640},   {96, 640, 1920},    {192, 1920, 640},   {192, 640, 1920},
+    {1152, 320, 320},  {1152, 1280, 320},  {1152, 320, 1280},  {1152, 640, 640},
+    {1152, 2560, 640}, {1152, 640, 2560},  {1152, 6000, 640},  {48, 320, 320},
+    {48, 1280, 320},   {640, 1280, 1280},
 };
 
 static void product(struct builder *b, const struct linear *l, enum layout layout)
@@ -262,8 +267,9 @@ static void product(struct builder *b, const struct linear *l, enum layout layou
 static const struct heads {
     int64_t batch, sequence, heads, kv_heads, head_size;
 } attentions[] = {
-    {4, 96, 4, 4, 32},  {2, 192, 5, 5, 48}, {1, 320, 8, 8, 32},
-    {2, 160, 6, 3, 64}, {1, 640, 6, 6, 64}, {2, 384, 4, 2, 80},
+    {4, 96, 4, 4, 32},  {2, 192, 5, 5, 48}, {1, 320, 8, 8, 32},  {2, 160, 6, 3, 64},
+    {1, 640, 6, 6, 64}, {2, 384, 4, 2, 80}, {6, 160, 4, 4, 64},  {8, 96, 6, 6, 64},
+    {6, 192, 4, 2, 32}, {4, 320, 3, 3, 64}, {3, 224, 4, 4, 128},
 };
 
 static void attention(struct builder *b, const struct heads *h, bool backward)
@@ -525,7 +531,8 @@ static const struct memory_kind {
 
 static const struct size {
     int64_t rows, cols;
-} sizes[] = {{96, 320}, {384, 320}, {384, 640}, {384, 1280}, {640, 2560}, {1024, 4096}};
+} sizes[] = {{96, 320},  {384, 320},  {384, 640},  {384, 1280},
+             {640, 1280}, {640, 2560}, {1152, 2560}, {1024, 4096}};
 
 static void shape_of(struct sc_probe *probe, int64_t rows, int64_t cols)
 {
@@ -765,7 +772,7 @@ static void add_compute(struct builder *b, bool tiny)
         }
         cross_entropy(b, sizes[i].rows,
                       sizes[i].rows > 384 ? 5 * sizes[i].cols / 2 : 2 * sizes[i].cols);
-        adam(b, 8 * sizes[i].rows * sizes[i].cols / ((int64_t)i + 3));
+        adam(b, 4 * sizes[i].rows * sizes[i].cols / ((int64_t)i / 2 + 1));
         scalar(b);
     }
 }
