@@ -65,8 +65,8 @@ static enum sc_status host_check(const struct sc_program *program,
         SC_TRY(check_list(class, &class->init, err));
         SC_TRY(check_list(class, &class->step, err));
     }
-    if (options->poison && options->transport == SC_TRANSPORT_MPI)
-        return sc_fail(err, SC_USAGE, "backend host: poison needs ranks as threads, not mpi");
+    if (options->poison && options->transport != SC_TRANSPORT_THREADS)
+        return sc_fail(err, SC_USAGE, "backend host: poison needs ranks as threads, not processes");
     return SC_OK;
 }
 
@@ -107,6 +107,12 @@ static enum sc_status find_cores(struct sc_world *world, struct sc_error *err)
     return SC_OK;
 }
 
+static sc_transport_fn *const transports[SC_TRANSPORT_COUNT] = {
+    [SC_TRANSPORT_THREADS] = sc_transport_threads,
+    [SC_TRANSPORT_MPI] = sc_transport_mpi,
+    [SC_TRANSPORT_SOCKETS] = sc_transport_sockets,
+};
+
 static enum sc_status open_transport(struct sc_world *world, struct sc_error *err)
 {
     const struct sc_program *program = world->setup.program;
@@ -122,10 +128,10 @@ static enum sc_status open_transport(struct sc_world *world, struct sc_error *er
         .axis_masks = masks,
         .first_rank = world->setup.first_rank,
         .local_ranks = world->setup.local_ranks,
+        .process = world->setup.process,
     };
-    enum sc_status status = world->setup.options->transport == SC_TRANSPORT_MPI
-                                ? sc_transport_mpi(&setup, &world->transport, err)
-                                : sc_transport_threads(&setup, &world->transport, err);
+    enum sc_status status =
+        transports[world->setup.options->transport](&setup, &world->transport, err);
     free(masks);
     return status;
 }
