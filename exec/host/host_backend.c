@@ -516,7 +516,7 @@ static enum sc_status host_read(struct sc_device *device, uint32_t value, enum s
 {
     (void)err;
     const struct sc_value *v = &device->data.class->values.items[value];
-    const char *from = sc_host_address(&device->data, value, version, step);
+    const char *from = sc_rank_address(&device->data, value, version, step);
     size_t element = sc_dtype_bytes(v->dtype), row = (size_t)v->cols * element;
     if (device->world->setup.options->poison)
         sc_host_poison_none(&device->data);
