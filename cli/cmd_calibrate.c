@@ -1,4 +1,5 @@
 /* stepcast calibrate: a hardware profile of this machine. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,8 @@
 #include "cli/commands.h"
 #include "cli/progress.h"
 #include "exec/calibrate.h"
+#include "exec/calibrate_transport.h"
+#include "exec/launch.h"
 #include "reports/table.h"
 
 #define NOISY_SPREAD 0.1
@@ -16,10 +19,18 @@ static const struct cli_option OPTIONS[] = {
     CLI_WHOLE("Measuring", "--cores", "N", cores, 1, 1 << 16, "cores to use (all there are)"),
     CLI_WHOLE("Measuring", "--seconds", "N", seconds, 1, 86400,
               "how long measuring may take, about (30)"),
+    CLI_TEXT("Measuring", "--transport", "NAME", transport,
+             "threads, mpi or sockets: what the profile's forecasts go over; measured beside\n"
+             "threads, between processes that mpirun starts (threads, with mpi measured\n"
+             "as well)"),
+    CLI_WHOLE("Measuring", "--ranks", "N", ranks, 2, 1 << 16,
+              "processes for that (as many as cores, then twice as many)"),
     CLI_FLAG("Measuring", "--tiny", tiny,
              "the smallest grid: shows that it works, its numbers mean nothing"),
     CLI_TEXT("Output", "--out", "FILE", out, "the profile (NAME.json)"),
     CLI_FLAG("Output", "--json", json, "one object and nothing else: file, errors, rows"),
+    /* What this program passes to the processes that it starts. */
+    CLI_TEXT("Measuring", "--measurements", "FILE", measurements, NULL),
     CLI_HELP,
     CLI_END,
 };
@@ -115,6 +126,9 @@ static enum sc_status print_text(const char *file, const struct sc_calibration *
 {
     puts("How well the profile repeats what was measured:");
     SC_TRY(print_kinds(calibration, err));
+    if (calibration->skipped[0] != '\0') {
+        printf("\nNot measured: %s\n", calibration->skipped);
+    }
     printf("\n%zu operations in %.0f s; |error| median %.1f %%, worst %.1f %%; profile in %s\n",
            calibration->rows.count, calibration->seconds, calibration->median_error * 100,
            calibration->worst_error * 100, file);
@@ -134,7 +148,88 @@ static enum sc_status report(const struct cli_settings *settings, const char *fi
     return settings->json ? print_json(file, calibration, err) : print_text(file, calibration, err);
 }
 
-static enum sc_status run(const struct cli_settings *settings, struct sc_error *err)
+/* This program again, as processes under mpirun: with --measurements. */
+static enum sc_status start(void *context, enum sc_run_transport transport, int64_t ranks,
+                            const char *file, struct sc_error *err)
+{
+    const struct cli_settings *settings = context;
+    char cores[32], seconds[32];
+    const char *arguments[16] = {"stepcast",       "calibrate",
+                                 "--transport",    sc_run_transport_name(transport),
+                                 "--measurements", file};
+    size_t count = 6;
+    snprintf(cores, sizeof(cores), "%" PRId64, settings->cores);
+    snprintf(seconds, sizeof(seconds), "%" PRId64, settings->seconds);
+    if (settings->cores > 0) {
+        arguments[count++] = "--cores";
+        arguments[count++] = cores;
+    }
+    if (settings->seconds > 0) {
+        arguments[count++] = "--seconds";
+        arguments[count++] = seconds;
+    }
+    if (settings->tiny) {
+        arguments[count++] = "--tiny";
+    }
+    return sc_launch_mpirun_wait(ranks, (char *const *)arguments, err);
+}
+
+/* One of those processes. */
+static enum sc_status take_measurements(const struct cli_settings *settings,
+                                        const struct sc_calibrate_options *options,
+                                        struct sc_error *err)
+{
+    struct sc_transport_task task;
+    struct sc_grid grid;
+    if (options->process == NULL) {
+        return sc_fail(err, SC_USAGE, "--measurements: found no mpirun around this process");
+    }
+    sc_calibrate_transport_task(options, options->transport, &task);
+    SC_TRY(sc_calibrate_transport(&task, options->process, &grid, err));
+    enum sc_status status = options->process->index == 0
+                                ? sc_calibrate_transport_write(&grid, settings->measurements, err)
+                                : SC_OK;
+    sc_grid_free(&grid);
+    return sc_process_agree(options->process, status, err);
+}
+
+static enum sc_status choose_transport(const struct cli_settings *settings,
+                                       struct sc_calibrate_options *out, struct sc_error *err)
+{
+    bool processes = sc_launched_by_mpi();
+    out->transport = processes ? SC_TRANSPORT_MPI : SC_TRANSPORT_THREADS;
+    if (settings->transport != NULL) {
+        SC_TRY(sc_run_transport_find(settings->transport, "--transport", &out->transport, err));
+    } else if (!processes) {
+        out->optional[SC_TRANSPORT_MPI] = true;
+    }
+    if (processes && out->transport == SC_TRANSPORT_THREADS) {
+        return sc_fail(err, SC_USAGE, "--transport threads: the ranks are processes of MPI here");
+    }
+    return SC_OK;
+}
+
+static enum sc_status calibrate(const struct cli_settings *settings, const char *file,
+                                struct sc_calibrate_options *options, struct sc_error *err)
+{
+    struct sc_calibration calibration = {0};
+    struct cli_progress progress;
+    options->context = &progress;
+    cli_progress_begin(&progress);
+    enum sc_status status = sc_calibrate(options, &calibration, err);
+    cli_progress_end(&progress);
+    if (status != SC_OK) {
+        return status;
+    }
+    if (calibration.root) {
+        status = report(settings, file, &calibration, err);
+    }
+    sc_calibration_free(&calibration);
+    return status;
+}
+
+static enum sc_status check_and_calibrate(const struct cli_settings *settings,
+                                          struct sc_process *process, struct sc_error *err)
 {
     char file[SC_NAME_SIZE + 8];
     const char *name = settings->name != NULL ? settings->name : "this-machine";
@@ -143,22 +238,40 @@ static enum sc_status run(const struct cli_settings *settings, struct sc_error *
                        name);
     }
     snprintf(file, sizeof(file), "%s.json", name);
-    SC_TRY(sc_file_check(settings->out != NULL ? settings->out : file, err));
-    struct sc_calibration calibration = {0};
-    struct cli_progress progress;
     struct sc_calibrate_options options = {.name = name,
                                            .cores = settings->cores,
+                                           .ranks = settings->ranks,
                                            .seconds = (double)settings->seconds,
                                            .tiny = settings->tiny,
+                                           .process = process->count > 1 ? process : NULL,
                                            .progress = show_progress,
-                                           .context = &progress};
-    cli_progress_begin(&progress);
-    enum sc_status status = sc_calibrate(&options, &calibration, err);
-    cli_progress_end(&progress);
-    if (status == SC_OK) {
-        status = report(settings, settings->out != NULL ? settings->out : file, &calibration, err);
-        sc_calibration_free(&calibration);
+                                           .start = start,
+                                           .start_context = (void *)(uintptr_t)settings};
+    SC_TRY(choose_transport(settings, &options, err));
+    if (settings->measurements != NULL) {
+        return take_measurements(settings, &options, err);
     }
+    const char *out = settings->out != NULL ? settings->out : file;
+    SC_TRY(sc_process_agree(process, process->index == 0 ? sc_file_check(out, err) : SC_OK, err));
+    return calibrate(settings, out, &options, err);
+}
+
+/* Under mpirun all processes know of a failure, and one says it. */
+static enum sc_status run(const struct cli_settings *settings, struct sc_error *err)
+{
+    struct sc_process process;
+    sc_process_alone(&process);
+    if (sc_launched_by_mpi()) {
+        SC_TRY(sc_process_mpi(&process, err));
+    }
+    enum sc_status status = check_and_calibrate(settings, &process, err);
+    if (status != SC_OK && sc_launched_by_mpi()) {
+        if (process.index == 0) {
+            fprintf(stderr, "%s\n", err->text);
+        }
+        err->text[0] = '\0';
+    }
+    sc_launch_end();
     return status;
 }
 

@@ -234,6 +234,9 @@ void cli_print_help(const struct cli_command *command, FILE *stream)
             command->operands[0] != '\0' ? " " : "", command->operands, command->description);
     const char *heading = NULL;
     for (const struct cli_option *option = command->options; option->name != NULL; option++) {
+        if (option->help == NULL) {
+            continue;
+        }
         if (heading == NULL || strcmp(heading, option->heading) != 0) {
             heading = option->heading;
             fprintf(stream, "\n%s:\n", heading);

@@ -35,8 +35,8 @@ struct cli_settings {
     const char *model;
     int64_t devices, global_batch, sequence_length, top;
     /* calibrate */
-    const char *name;
-    int64_t seconds;
+    const char *name, *measurements;
+    int64_t seconds, ranks;
     bool tiny;
 };
 
@@ -48,7 +48,7 @@ struct cli_option {
     const char *heading;  /* group in the help; rows of a group stand together */
     const char *name;     /* "--json" */
     const char *argument; /* "FILE"; NULL: a flag */
-    const char *help;     /* '\n' breaks the line */
+    const char *help;     /* '\n' breaks the line; NULL: not for people, not shown */
     cli_setter set;
     size_t offset;       /* of the field */
     int64_t least, most; /* whole numbers */

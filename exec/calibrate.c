@@ -1,4 +1,5 @@
-/* Calibration: the grid in four arrangements of ranks and cores, the fits, the profile. */
+/* Calibration: the grid in four arrangements of ranks and cores, collectives among processes, the
+ * fits, the profile. */
 #include "exec/calibrate.h"
 
 #include <math.h>
@@ -6,9 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "exec/calibrate_fit.h"
 #include "exec/calibrate_profile.h"
+#include "exec/calibrate_transport.h"
 #include "exec/clock.h"
 
 enum { RANKS_MAX = 16, TRIAL_STEPS = 1, LEAST_STEPS = 5, MOST_STEPS = 31, TINY_STEPS = 2 };
@@ -28,10 +31,20 @@ static const struct {
     [CROWDED] = {"two ranks a core", {.collectives = true}, 0.1},
 };
 
+/* Of the time, for the collectives of one transport of processes. */
+#define PROCESS_SHARE 0.15
+
+/* A transport's grids: as many ranks as cores (or as asked), and twice as many. */
+struct pair {
+    struct sc_grid grid[2];
+    bool have[2];
+};
+
 struct calibration {
     const struct sc_calibrate_options *options;
     struct sc_grid grids[ARRANGEMENTS];
     bool have[ARRANGEMENTS];
+    struct pair pairs[SC_TRANSPORT_COUNT]; /* but threads' */
     struct sc_fits fits;
     char machine[256];
     double begun, seconds;
@@ -101,6 +114,111 @@ static enum sc_status measure_all(struct calibration *c, struct sc_error *err)
     return SC_OK;
 }
 
+/* ---- processes --------------------------------------------------------------------------- */
+
+/* Other processes take the times and leave them in a file. */
+static enum sc_status measure_started(struct calibration *c, enum sc_run_transport transport,
+                                      int64_t ranks, struct sc_grid *out, struct sc_error *err)
+{
+    const char *folder = getenv("TMPDIR");
+    char file[4096];
+    if (c->options->start == NULL) {
+        return sc_fail(err, SC_NO, "transport %s: nobody starts its processes",
+                       sc_run_transport_name(transport));
+    }
+    snprintf(file, sizeof(file), "%.4000s/stepcast-timings-XXXXXX",
+             folder != NULL && folder[0] != '\0' ? folder : "/tmp");
+    int descriptor = mkstemp(file);
+    if (descriptor < 0) {
+        return sc_fail(err, SC_MACHINE, "%.400s: cannot make a temporary file", file);
+    }
+    close(descriptor);
+    enum sc_status status =
+        c->options->start(c->options->start_context, transport, ranks, file, err);
+    if (status == SC_OK) {
+        status = sc_calibrate_transport_read(file, out, err);
+    }
+    unlink(file);
+    return status;
+}
+
+void sc_calibrate_transport_task(const struct sc_calibrate_options *options,
+                                 enum sc_run_transport transport, struct sc_transport_task *out)
+{
+    double seconds = options->seconds > 0.0 ? options->seconds : NEUTRAL_SECONDS;
+    *out = (struct sc_transport_task){.transport = transport,
+                                      .cores = available_cores(options),
+                                      .seconds = PROCESS_SHARE * seconds,
+                                      .tiny = options->tiny};
+}
+
+static enum sc_status measure_processes(struct calibration *c, enum sc_run_transport transport,
+                                        int64_t ranks, struct sc_grid *out, struct sc_error *err)
+{
+    struct sc_transport_task task;
+    sc_calibrate_transport_task(c->options, transport, &task);
+    tell(c, transport == SC_TRANSPORT_MPI ? "collectives over mpi" : "collectives over sockets");
+    return c->options->process != NULL
+               ? sc_calibrate_transport(&task, c->options->process, out, err)
+               : measure_started(c, transport, ranks, out, err);
+}
+
+static enum sc_status measure_pair(struct calibration *c, enum sc_run_transport transport,
+                                   struct sc_error *err)
+{
+    const struct sc_process *process = c->options->process;
+    struct pair *pair = &c->pairs[transport];
+    bool alone = process != NULL || c->options->ranks > 0;
+    int64_t cores = available_cores(c->options);
+    int64_t ranks = process != NULL         ? process->count
+                    : c->options->ranks > 0 ? c->options->ranks
+                                            : cores;
+    if (ranks < 2) {
+        return sc_fail(err, SC_NO, "transport %s: found 1 rank, expected at least 2",
+                       sc_run_transport_name(transport));
+    }
+    for (int i = 0; i < (alone ? 1 : 2); i++) {
+        SC_TRY(measure_processes(c, transport, ranks << i, &pair->grid[i], err));
+        pair->have[i] = true;
+    }
+    return SC_OK;
+}
+
+static enum sc_status fit_pair(struct calibration *c, enum sc_run_transport transport,
+                               struct sc_error *err)
+{
+    const struct pair *pair = &c->pairs[transport];
+    if (!pair->have[0] || (c->options->process != NULL && c->options->process->index > 0)) {
+        return SC_OK;
+    }
+    return sc_calibrate_fit_transport(&pair->grid[0], pair->have[1] ? &pair->grid[1] : NULL,
+                                      &c->fits.transport[transport], err);
+}
+
+/* One that is not there is no failure, unless it was asked for. */
+static enum sc_status measure_transports(struct calibration *c, struct sc_calibration *out,
+                                         struct sc_error *err)
+{
+    for (int t = SC_TRANSPORT_THREADS + 1; t < SC_TRANSPORT_COUNT; t++) {
+        enum sc_run_transport transport = (enum sc_run_transport)t;
+        bool chosen = transport == c->options->transport;
+        if (!chosen && !c->options->optional[t]) {
+            continue;
+        }
+        enum sc_status status = measure_pair(c, transport, err);
+        if (status != SC_OK && chosen) {
+            return status;
+        }
+        if (status != SC_OK) {
+            snprintf(out->skipped, sizeof(out->skipped), "%.1000s", err->text);
+            *err = (struct sc_error)SC_ERROR_INIT;
+            continue;
+        }
+        SC_TRY(fit_pair(c, transport, err));
+    }
+    return SC_OK;
+}
+
 /* ---- how well the profile repeats it ----------------------------------------------------- */
 
 /* Of what ranks that run the same at once get from memory that they share. */
@@ -123,13 +241,24 @@ static double seconds_of(const struct sc_hardware *h, const struct sc_cost *cost
     return cost->latency_s + longest;
 }
 
+static int level_of(const struct sc_hardware *h, enum sc_run_transport transport)
+{
+    const char *name = sc_run_transport_name(transport);
+    for (int i = 0; i < h->level_count; i++) {
+        if (strcmp(h->links[h->levels[i].link].transport, name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
 static enum sc_status price(const struct sc_hardware *h, const struct sc_grid *grid,
                             const struct sc_probe *probe, struct sc_cost *out, struct sc_error *err)
 {
     struct sc_group_place group = {.members = grid->ranks,
                                    .nodes = 1,
                                    .members_per_node = grid->ranks,
-                                   .level = h->level_count > 0 ? 0 : -1,
+                                   .level = level_of(h, grid->transport),
                                    .share = 1.0};
     switch (probe->family) {
     case SC_PROBE_GEMM:
@@ -171,7 +300,10 @@ static enum sc_status add_rows(struct sc_calibration *out, const struct sc_grid 
                                            .measured_s = probe->seconds,
                                            .spread = probe->spread,
                                            .fitted_s = seconds_of(&h, &cost)};
-        snprintf(row->kind, sizeof(row->kind), "%s", probe->kind);
+        snprintf(row->kind, sizeof(row->kind), "%s%s%s", probe->kind,
+                 grid->transport == SC_TRANSPORT_THREADS ? "" : ", ",
+                 grid->transport == SC_TRANSPORT_THREADS ? ""
+                                                         : sc_run_transport_name(grid->transport));
         snprintf(row->shape, sizeof(row->shape), "%s", probe->shape);
     }
     return SC_OK;
@@ -208,7 +340,7 @@ static enum sc_status make_profile(const struct calibration *c, struct sc_calibr
                                    struct sc_error *err)
 {
     const char *name = c->options->name != NULL ? c->options->name : "this-machine";
-    out->profile = sc_calibrate_profile(&c->fits, name, c->machine);
+    out->profile = sc_calibrate_profile(&c->fits, c->options->transport, name, c->machine);
     if (out->profile == NULL) {
         return sc_fail_memory(err, sizeof(*out));
     }
@@ -217,6 +349,11 @@ static enum sc_status make_profile(const struct calibration *c, struct sc_calibr
     for (int i = 0; i < ARRANGEMENTS; i++) {
         if (c->have[i]) {
             SC_TRY(add_rows(out, &c->grids[i], err));
+        }
+    }
+    for (int i = 0; i < 2 * SC_TRANSPORT_COUNT; i++) {
+        if (c->pairs[i / 2].have[i % 2]) {
+            SC_TRY(add_rows(out, &c->pairs[i / 2].grid[i % 2], err));
         }
     }
     return summarize(out, err);
@@ -228,12 +365,22 @@ enum sc_status sc_calibrate(const struct sc_calibrate_options *options, struct s
     struct calibration c = {.options = options, .begun = sc_clock()};
     memset(out, 0, sizeof(*out));
     c.seconds = options->seconds > 0.0 ? options->seconds : NEUTRAL_SECONDS;
-    enum sc_status status = measure_all(&c, err);
+    out->root = options->process == NULL || options->process->index == 0;
+    enum sc_status status = out->root ? measure_all(&c, err) : SC_OK;
+    if (options->process != NULL) {
+        status = sc_process_agree(options->process, status, err);
+    }
     if (status == SC_OK) {
+        status = measure_transports(&c, out, err);
+    }
+    if (status == SC_OK && out->root) {
         status = make_profile(&c, out, err);
     }
     for (int i = 0; i < ARRANGEMENTS; i++) {
         sc_grid_free(&c.grids[i]);
+    }
+    for (int i = 0; i < 2 * SC_TRANSPORT_COUNT; i++) {
+        sc_grid_free(&c.pairs[i / 2].grid[i % 2]);
     }
     out->seconds = sc_clock() - c.begun;
     if (status != SC_OK) {

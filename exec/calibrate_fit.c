@@ -457,7 +457,7 @@ static enum sc_status fit_transfers(const struct sc_grid *grid, struct sc_fit_li
  * lost to the products, the part of a core that the collective holds; and E is so many times what
  * the collective takes alone.
  */
-static enum sc_status fit_beside(const struct sc_grid *grid, struct sc_fits *out,
+static enum sc_status fit_beside(const struct sc_grid *grid, struct sc_transport_fit *out,
                                  struct sc_error *err)
 {
     double held[16], slower[16];
@@ -479,9 +479,11 @@ static enum sc_status fit_beside(const struct sc_grid *grid, struct sc_fits *out
     return SC_OK;
 }
 
-static enum sc_status fit_collectives(const struct sc_grid *each, const struct sc_grid *crowded,
-                                      struct sc_fits *out, struct sc_error *err)
+enum sc_status sc_calibrate_fit_transport(const struct sc_grid *each, const struct sc_grid *crowded,
+                                          struct sc_transport_fit *out, struct sc_error *err)
 {
+    memset(out, 0, sizeof(*out));
+    out->ranks = each->ranks;
     out->slowdown_beside_compute = 1.0;
     out->has_level[0] = each->ranks > 1;
     out->has_level[1] = crowded != NULL;
@@ -505,5 +507,5 @@ enum sc_status sc_calibrate_fit(const struct sc_grid *each, const struct sc_grid
     out->node_bandwidth = rank_bandwidth * (double)each->ranks;
     out->core_bandwidth = fmax(streaming(alone), rank_bandwidth);
     SC_TRY(fit_kinds(each, rank_bandwidth, out, err));
-    return fit_collectives(each, crowded, out, err);
+    return sc_calibrate_fit_transport(each, crowded, &out->transport[SC_TRANSPORT_THREADS], err);
 }

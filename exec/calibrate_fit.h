@@ -3,6 +3,7 @@
 #define STEPCAST_EXEC_CALIBRATE_FIT_H
 
 #include "exec/calibrate_grid.h"
+#include "exec/options.h"
 #include "model/fit.h"
 
 enum { SC_FITTED_KINDS_MAX = SC_HW_KINDS_MAX };
@@ -24,6 +25,14 @@ struct sc_level_fit {
     struct sc_collective_fit all_reduce, other;
 };
 
+/* One transport on this machine. */
+struct sc_transport_fit {
+    int64_t ranks;     /* of level[0] */
+    bool has_level[2]; /* as many ranks as cores; twice as many */
+    struct sc_level_fit level[2];
+    double held_cores, slowdown_beside_compute;
+};
+
 struct sc_fits {
     int64_t cores;
     /* products: fixed_s + (FLOP + flop_per_byte bytes) / (share peak), of one core */
@@ -38,17 +47,18 @@ struct sc_fits {
     struct sc_kind_fit kinds[SC_FITTED_KINDS_MAX];
     int kind_count;
     struct sc_kind_fit adam;
-    bool has_level[2]; /* as many ranks as cores; twice as many */
-    struct sc_level_fit level[2];
-    double held_cores, slowdown_beside_compute;
+    struct sc_transport_fit transport[SC_TRANSPORT_COUNT];
     double issue_s;
 };
 
 /* `each`: one core a rank, all ranks at once. `whole`: all cores for one rank. `alone`: one rank on
  * one core, nothing beside it. `crowded`: two ranks a core (its collectives); NULL: not measured.
- * issue_s is the caller's. */
+ * issue_s and transports other than threads are the caller's. */
 enum sc_status sc_calibrate_fit(const struct sc_grid *each, const struct sc_grid *whole,
                                 const struct sc_grid *alone, const struct sc_grid *crowded,
                                 struct sc_fits *out, struct sc_error *err);
+/* A transport's constants from the collectives of two grids; `crowded` NULL: not measured. */
+enum sc_status sc_calibrate_fit_transport(const struct sc_grid *each, const struct sc_grid *crowded,
+                                          struct sc_transport_fit *out, struct sc_error *err);
 
 #endif

@@ -16,6 +16,7 @@
 #include "base/units.h"
 #include "exec/clock.h"
 #include "exec/launch.h"
+#include "exec/process.h"
 #include "model/fit.h"
 #include "plans/op_cost_name.h"
 
@@ -47,6 +48,7 @@ struct builder {
     int compute, comm, data, group;
     struct pool warm, cold, result, moment;
     uint32_t state, index;
+    int64_t chain;
 };
 
 /* ---- values ------------------------------------------------------------------------------ */
@@ -693,9 +695,10 @@ static void collective(struct builder *b, const struct reduction *reduction, int
 enum { CHAIN = 8 };
 
 /* Products that take about as long together as the collective beside them. */
-static void chain(struct builder *b)
+static void chain(struct builder *b, int64_t elements)
 {
-    for (int i = 0; i < CHAIN; i++) {
+    int64_t products = b->chain > 0 ? b->chain * elements >> 18 : CHAIN;
+    for (int64_t i = 0; i < products; i++) {
         op(b, SC_GEMM)->p.gemm.alpha = 1.0f;
         in(b, SC_ROLE_A, warm(b, 192, 320));
         in(b, SC_ROLE_B, cold(b, 320, 320));
@@ -722,13 +725,13 @@ static void beside(struct builder *b, int64_t elements)
 {
     uint32_t begin = next_op(b);
     touch(b, warm(b, 192, 320));
-    chain(b);
+    chain(b, elements);
     touch(b, warm(b, 1, 64));
     between(b, SC_PROBE_CHAIN, begin, elements);
     uint32_t whole = touch(b, result(b, elements, 1));
     uint32_t producer = next_op(b) - 1;
     collective_operands(b, SC_ALL_REDUCE, whole);
-    chain(b);
+    chain(b, elements);
     touch(b, warm(b, 1, 64));
     between(b, SC_PROBE_BESIDE, producer, elements);
     touch(b, whole); /* later operations do not run beside it */
@@ -874,7 +877,8 @@ enum sc_status sc_grid_create(int64_t ranks, int64_t cores, struct sc_grid_parts
     memset(out, 0, sizeof(*out));
     out->ranks = ranks;
     out->cores = cores;
-    struct builder b = {.grid = out};
+    out->parts = parts;
+    struct builder b = {.grid = out, .chain = parts.chain};
     enum sc_status status = build(&b, parts, err);
     if (status != SC_OK) {
         sc_program_destroy(&b.program);
@@ -980,13 +984,47 @@ static enum sc_status run_watched(struct sc_grid *grid, struct watch *watch, cha
     options.warmup = WARMUP_STEPS;
     options.steps = watch->steps - WARMUP_STEPS;
     options.cores = grid->cores;
+    options.transport = grid->transport;
     options.observer = (struct sc_observer){note_begin, note_end, watch};
     options.trace = true;
     SC_TRY(sc_run(grid->program, &options, &result, err));
-    read_transfers(grid, &result.trace);
+    if (result.root) {
+        read_transfers(grid, &result.trace);
+    }
     snprintf(machine, machine_size, "%s", result.machine);
     sc_run_result_free(&result);
     return SC_OK;
+}
+
+/* A process saw its own rank: its times, by the clock of process 0, go there. */
+static enum sc_status gather_times(struct sc_process *process, const struct watch *watch,
+                                   double *times, struct sc_error *err)
+{
+    size_t count = (size_t)watch->steps * watch->ops;
+    double offset = sc_process_clock_offset(process), *mine = malloc(count * sizeof(*mine));
+    if (mine == NULL) {
+        return sc_fail_memory(err, count * sizeof(*mine));
+    }
+    for (size_t i = 0; i < count; i++) {
+        mine[i] = times[(size_t)process->index * count + i] + offset;
+    }
+    enum sc_status status = sc_process_gather(process, mine, count * sizeof(*mine), times, err);
+    free(mine);
+    return status;
+}
+
+static enum sc_status gather_watch(const struct sc_grid *grid, struct watch *watch, bool *root,
+                                   struct sc_error *err)
+{
+    struct sc_process process;
+    *root = true;
+    if (grid->transport == SC_TRANSPORT_THREADS) {
+        return SC_OK;
+    }
+    SC_TRY(sc_process_mpi(&process, err));
+    *root = process.index == 0;
+    SC_TRY(gather_times(&process, watch, watch->begin, err));
+    return gather_times(&process, watch, watch->end, err);
 }
 
 enum sc_status sc_grid_measure(struct sc_grid *grid, int64_t steps, char *machine,
@@ -1004,7 +1042,11 @@ enum sc_status sc_grid_measure(struct sc_grid *grid, int64_t steps, char *machin
     if (status == SC_OK) {
         status = run_watched(grid, &watch, machine, machine_size, err);
     }
-    for (size_t i = 0; status == SC_OK && i < grid->probes.count; i++) {
+    bool root = false;
+    if (status == SC_OK) {
+        status = gather_watch(grid, &watch, &root, err);
+    }
+    for (size_t i = 0; status == SC_OK && root && i < grid->probes.count; i++) {
         status = summarize(&watch, grid->ranks, &grid->probes.items[i], err);
     }
     free(watch.begin);

@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/status.h"
+#include "exec/options.h"
 #include "model/cost_collective.h"
 #include "model/cost_compute.h"
 #include "plans/program.h"
@@ -43,11 +44,14 @@ struct sc_probe {
 /* Which parts of the grid. */
 struct sc_grid_parts {
     bool compute, streaming, collectives, tiny;
+    int64_t chain; /* products beside an all-reduce of a megabyte; 0: 8 beside any */
 };
 
 struct sc_grid {
     struct sc_program *program;
     int64_t ranks, cores; /* cores in all */
+    struct sc_grid_parts parts;
+    enum sc_run_transport transport; /* threads, unless the caller says otherwise */
     SC_ARRAY(struct sc_probe) probes;
 };
 
@@ -55,7 +59,8 @@ struct sc_grid {
 enum sc_status sc_grid_create(int64_t ranks, int64_t cores, struct sc_grid_parts parts,
                               struct sc_grid *out, struct sc_error *err);
 /* Runs `steps` steps after two of warm-up and fills seconds and spread. `machine`, of
- * `machine_size` bytes, gets the libraries that were used. */
+ * `machine_size` bytes, gets the libraries that were used. With ranks as processes all of them call
+ * this; process 0 gets the times. */
 enum sc_status sc_grid_measure(struct sc_grid *grid, int64_t steps, char *machine,
                                size_t machine_size, struct sc_error *err);
 void sc_grid_free(struct sc_grid *grid); /* a zeroed struct is accepted */

@@ -17,9 +17,18 @@ enum { CONTEXT_BYTES = 50000000, COMMUNICATOR_BYTES = 1000000, HOST_ADAM_BYTES =
 #define DEVICE_PART 0.6
 #define OTHER_PART 0.1
 
-/* Each rank reads and writes about so many bytes of memory for each byte on the wire: it reads all
- * members' slices, writes one, and copies the others'. */
-#define MEMORY_BYTES_PER_BYTE 2.0
+/* The level of each transport, and how many bytes of memory a rank reads and writes for each byte
+ * on the wire. Threads read all members' slices, write one, and copy the others'; between processes
+ * every byte is copied once more (MPI, straight out of the other's memory) or twice (into and out
+ * of the kernel). */
+static const struct {
+    const char *level;
+    double memory_bytes_per_byte;
+} transports[SC_TRANSPORT_COUNT] = {
+    [SC_TRANSPORT_THREADS] = {"shared_memory", 2.0},
+    [SC_TRANSPORT_MPI] = {"local_mpi", 4.0},
+    [SC_TRANSPORT_SOCKETS] = {"local_sockets", 6.0},
+};
 
 struct writer {
     const struct sc_fits *fits;
@@ -51,7 +60,7 @@ static void source(struct writer *w, cJSON *in, const char *format, ...)
 
 static void source(struct writer *w, cJSON *in, const char *format, ...)
 {
-    char line[512];
+    char line[1536];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(line, sizeof(line), format, arguments);
@@ -133,21 +142,21 @@ static void add_alpha_beta(struct writer *w, cJSON *in, const char *key,
     number(w, figures, "bus_bandwidth_gb_per_s", fit->bus_bandwidth / SC_GIGA);
 }
 
-static void add_level(struct writer *w, cJSON *levels)
+static void add_level(struct writer *w, cJSON *levels, enum sc_run_transport transport)
 {
-    const struct sc_fits *f = w->fits;
-    cJSON *level = object(w, levels, "shared_memory");
+    const struct sc_transport_fit *f = &w->fits->transport[transport];
+    cJSON *level = object(w, levels, transports[transport].level);
     add_alpha_beta(w, level, "all_reduce", &f->level[0].all_reduce);
     add_alpha_beta(w, level, "other", &f->level[0].other);
     number(w, level, "held_multiprocessors", f->held_cores);
     number(w, level, "slowdown_beside_compute", f->slowdown_beside_compute);
-    number(w, level, "memory_bytes_per_byte", MEMORY_BYTES_PER_BYTE);
+    number(w, level, "memory_bytes_per_byte", transports[transport].memory_bytes_per_byte);
     if (!f->has_level[1]) {
         return;
     }
     cJSON *variants = level ? cJSON_AddArrayToObject(level, "variants") : NULL;
     cJSON *crowded = cJSON_CreateObject();
-    number(w, crowded, "minimum_members_per_node", (double)f->cores + 1.0);
+    number(w, crowded, "minimum_members_per_node", (double)f->ranks + 1.0);
     add_alpha_beta(w, crowded, "all_reduce", &f->level[1].all_reduce);
     add_alpha_beta(w, crowded, "other", &f->level[1].other);
     if (!cJSON_AddItemToArray(variants, crowded)) {
@@ -156,30 +165,56 @@ static void add_level(struct writer *w, cJSON *levels)
     }
 }
 
-static void add_collectives(struct writer *w, cJSON *root)
+static void add_link(struct writer *w, cJSON *links, enum sc_run_transport transport)
 {
-    const struct sc_fits *f = w->fits;
-    char first[160], second[160];
-    if (!f->has_level[0]) {
-        return;
-    }
-    cJSON *links = object(w, root, "links");
-    cJSON *link = object(w, links, "shared_memory");
+    const struct sc_collective_fit *fit = &w->fits->transport[transport].level[0].all_reduce;
+    cJSON *link = object(w, links, transports[transport].level);
     number(w, link, "level", 1.0);
-    text(w, link, "transport", "threads");
+    text(w, link, "transport", sc_run_transport_name(transport));
     text(w, link, "per", "node");
     number(w, link, "count", 1.0);
-    number(w, link, "bandwidth_gb_per_s", f->level[0].all_reduce.bus_bandwidth / SC_GIGA);
-    number(w, link, "latency_us", f->level[0].all_reduce.latency_s * SC_US_PER_S);
-    source(w, links, "the all-reduce's figures");
-    cJSON *collectives = object(w, root, "collectives");
-    text(w, collectives, "transport", "threads");
-    add_level(w, object(w, collectives, "levels"));
+    number(w, link, "bandwidth_gb_per_s", fit->bus_bandwidth / SC_GIGA);
+    number(w, link, "latency_us", fit->latency_s * SC_US_PER_S);
+}
+
+/* "threads, 2 ranks: all_reduce |error| ...; other ...; " */
+static void say_residuals(const struct sc_fits *fits, enum sc_run_transport transport, char *out,
+                          size_t size)
+{
+    const struct sc_transport_fit *f = &fits->transport[transport];
+    char first[160], second[160];
+    snprintf(out, size, "%s, %lld ranks: all_reduce %s; other %s; ",
+             sc_run_transport_name(transport), (long long)f->ranks,
+             residuals(&f->level[0].all_reduce.residuals, first, sizeof(first)),
+             residuals(&f->level[0].other.residuals, second, sizeof(second)));
+}
+
+static void add_collectives(struct writer *w, cJSON *root, enum sc_run_transport chosen)
+{
+    char said[SC_TRANSPORT_COUNT][400] = {""};
+    cJSON *links = NULL, *levels = NULL, *collectives = NULL;
+    for (int t = 0; t < SC_TRANSPORT_COUNT; t++) {
+        if (!w->fits->transport[t].has_level[0]) {
+            continue;
+        }
+        if (levels == NULL) {
+            links = object(w, root, "links");
+            collectives = object(w, root, "collectives");
+            text(w, collectives, "transport", sc_run_transport_name(chosen));
+            levels = object(w, collectives, "levels");
+        }
+        add_link(w, links, (enum sc_run_transport)t);
+        add_level(w, levels, (enum sc_run_transport)t);
+        say_residuals(w->fits, (enum sc_run_transport)t, said[t], sizeof(said[t]));
+    }
+    if (levels == NULL) {
+        return;
+    }
+    source(w, links, "the all-reduces' figures");
     source(w, collectives,
-           "measured among %lld ranks as threads: all_reduce %s; other %s; held and slowdown: an "
-           "all-reduce beside a chain of products; memory bytes: counted",
-           (long long)f->cores, residuals(&f->level[0].all_reduce.residuals, first, sizeof(first)),
-           residuals(&f->level[0].other.residuals, second, sizeof(second)));
+           "measured: %s%s%sheld and slowdown: an all-reduce beside a chain of products; memory "
+           "bytes: counted",
+           said[0], said[1], said[2]);
 }
 
 static void add_kind(struct writer *w, cJSON *in, const struct sc_kind_fit *kind)
@@ -260,7 +295,8 @@ static void add_host(struct writer *w, cJSON *root)
     source(w, adam, "bytes: gradient 4; parameter, m and v read and written 24; share: adam's");
 }
 
-cJSON *sc_calibrate_profile(const struct sc_fits *fits, const char *name, const char *machine)
+cJSON *sc_calibrate_profile(const struct sc_fits *fits, enum sc_run_transport chosen,
+                            const char *name, const char *machine)
 {
     struct writer w = {fits, false};
     cJSON *root = cJSON_CreateObject();
@@ -272,7 +308,7 @@ cJSON *sc_calibrate_profile(const struct sc_fits *fits, const char *name, const 
     text(&w, root, "notes", "Written by stepcast calibrate on the machine that device.name names.");
     add_device(&w, root, machine);
     add_memory(&w, root);
-    add_collectives(&w, root);
+    add_collectives(&w, root, chosen);
     add_compute(&w, root);
     add_host(&w, root);
     if (w.failed) {

@@ -6,7 +6,9 @@
 
 #include "exec/calibrate_fit.h"
 
-/* `machine`: processor, libraries, transport. NULL when out of memory; the caller deletes it. */
-cJSON *sc_calibrate_profile(const struct sc_fits *fits, const char *name, const char *machine);
+/* `chosen`: the transport of a forecast that says nothing else. `machine`: processor, libraries,
+ * transport. NULL when out of memory; the caller deletes it. */
+cJSON *sc_calibrate_profile(const struct sc_fits *fits, enum sc_run_transport chosen,
+                            const char *name, const char *machine);
 
 #endif

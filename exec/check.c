@@ -142,7 +142,7 @@ enum sc_status sc_check(const struct sc_plan *plan, const struct sc_run_options 
     struct sc_process process;
     sc_process_alone(&process);
     enum sc_status status = SC_OK;
-    if (options->transport == SC_TRANSPORT_MPI)
+    if (options->transport != SC_TRANSPORT_THREADS)
         status = sc_process_mpi(&process, err);
     if (status == SC_OK && process.index == 0)
         status = run_reference(plan, options, &pair, err);

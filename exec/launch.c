@@ -8,12 +8,15 @@
  */
 #include "exec/launch.h"
 
+#include <errno.h>
 #include <math.h>
 #include <pthread.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/units.h"
@@ -216,7 +219,7 @@ static enum sc_status run_serial(struct run *run, struct sc_error *err)
 static enum sc_status open_process(struct run *run, struct sc_error *err)
 {
     sc_process_alone(&run->process);
-    if (run->options.transport != SC_TRANSPORT_MPI)
+    if (run->options.transport == SC_TRANSPORT_THREADS)
         return SC_OK;
     SC_TRY(sc_process_mpi(&run->process, err));
     if (run->process.count != run->program->mesh.ranks)
@@ -266,14 +269,14 @@ static enum sc_status check_memory(const struct run *run, struct sc_error *err)
 static void make_setup(struct run *run)
 {
     const struct sc_run_options *options = &run->options;
-    bool mpi = options->transport == SC_TRANSPORT_MPI;
+    bool processes = options->transport != SC_TRANSPORT_THREADS;
     int64_t traced = options->traced_steps > 0 ? options->traced_steps : TRACED_STEPS;
     run->setup = (struct sc_backend_setup){
         .program = run->program,
         .options = options,
-        .process = mpi ? &run->process : NULL,
-        .first_rank = mpi ? run->process.index : 0,
-        .local_ranks = mpi ? 1 : run->program->mesh.ranks,
+        .process = processes ? &run->process : NULL,
+        .first_rank = processes ? run->process.index : 0,
+        .local_ranks = processes ? 1 : run->program->mesh.ranks,
         .steps = options->warmup + options->steps,
         .initial =
             options->initial_file ? (const float *const *)run->initial.data : options->initial,
@@ -665,30 +668,68 @@ void sc_run_result_free(struct sc_run_result *result)
 
 /* ---- mpirun ---------------------------------------------------------------------------------- */
 
-enum sc_status sc_launch_mpirun(int64_t ranks, char *const argv[], struct sc_error *err)
+/* mpirun -n RANKS ... THIS-PROGRAM argv[1]...; `self` and `count` are room for two of the words.
+ * The caller frees. */
+static const char **mpirun_arguments(int64_t ranks, char *const argv[], char self[4096],
+                                     char count[32], struct sc_error *err)
 {
-    char self[4096], count[32];
-    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    ssize_t length = readlink("/proc/self/exe", self, 4095);
     size_t arguments = 0;
-    if (length < 0)
-        return sc_fail(err, SC_MACHINE, "mpirun: cannot find this program's own file");
+    if (length < 0) {
+        sc_fail(err, SC_MACHINE, "mpirun: cannot find this program's own file");
+        return NULL;
+    }
     self[length] = '\0';
-    snprintf(count, sizeof count, "%lld", (long long)ranks);
+    snprintf(count, 32, "%lld", (long long)ranks);
     while (argv[arguments])
         arguments++;
     const char *front[] = {"mpirun", "-n", count, "--oversubscribe", "--bind-to", "none", self};
     size_t fronts = sizeof front / sizeof *front;
     const char **all = calloc(fronts + arguments + 1, sizeof *all);
-    if (!all)
-        return sc_fail_memory(err, (fronts + arguments) * sizeof *all);
+    if (!all) {
+        sc_fail_memory(err, (fronts + arguments) * sizeof *all);
+        return NULL;
+    }
     memcpy(all, front, sizeof front);
     for (size_t i = 1; i < arguments; i++)
         all[fronts + i - 1] = argv[i];
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
+    return all;
+}
+
+enum sc_status sc_launch_mpirun(int64_t ranks, char *const argv[], struct sc_error *err)
+{
+    char self[4096], count[32];
+    const char **all = mpirun_arguments(ranks, argv, self, count, err);
+    if (!all)
+        return err->status;
     execvp("mpirun", (char *const *)all);
     free(all);
     return sc_fail(err, SC_MACHINE, "mpirun: cannot start it");
+}
+
+enum sc_status sc_launch_mpirun_wait(int64_t ranks, char *const argv[], struct sc_error *err)
+{
+    char self[4096], count[32];
+    pid_t child = 0;
+    int ended = 0;
+    if (!sc_process_has_mpi())
+        return sc_fail(err, SC_NO, "mpirun: this build has no MPI");
+    const char **all = mpirun_arguments(ranks, argv, self, count, err);
+    if (!all)
+        return err->status;
+    int code = posix_spawnp(&child, "mpirun", NULL, NULL, (char *const *)all, environ);
+    free(all);
+    if (code != 0)
+        return sc_fail(err, SC_NO, "mpirun: cannot start it: %s", strerror(code));
+    while (waitpid(child, &ended, 0) < 0)
+        if (errno != EINTR)
+            return sc_fail(err, SC_MACHINE, "mpirun: lost: %s", strerror(errno));
+    if (WIFEXITED(ended) && WEXITSTATUS(ended) == 0)
+        return SC_OK;
+    return sc_fail(err, SC_MACHINE, "mpirun: its processes failed (exit code %d)",
+                   WIFEXITED(ended) ? WEXITSTATUS(ended) : -1);
 }
 
 bool sc_launched_by_mpi(void)

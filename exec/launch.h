@@ -43,6 +43,8 @@ void sc_run_result_free(struct sc_run_result *result);
 /* Replaces this process by `mpirun -n ranks <this program> argv...`; returns only when that fails.
  * Root and more ranks than cores are allowed. */
 enum sc_status sc_launch_mpirun(int64_t ranks, char *const argv[], struct sc_error *err);
+/* The same beside this process; returns when it has ended. SC_NO where there is no mpirun. */
+enum sc_status sc_launch_mpirun_wait(int64_t ranks, char *const argv[], struct sc_error *err);
 /* True in a process that mpirun (or srun) started: then do not start it again. */
 bool sc_launched_by_mpi(void);
 /* A program that ran with MPI calls this once before it ends. */

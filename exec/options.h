@@ -17,7 +17,14 @@ struct sc_batch_source {
     void *context;
 };
 
-enum sc_run_transport { SC_TRANSPORT_THREADS, SC_TRANSPORT_MPI };
+/* How ranks talk: as threads of one process, or a process each (started by mpirun) whose
+ * collectives go over MPI or over TCP. */
+enum sc_run_transport {
+    SC_TRANSPORT_THREADS,
+    SC_TRANSPORT_MPI,
+    SC_TRANSPORT_SOCKETS,
+    SC_TRANSPORT_COUNT
+};
 
 /* Sees every operation of the step list of a rank, but not collectives, just before and just after
  * it runs, on the thread that runs it. `device` goes to the backend's `read`. Used by checks and
@@ -64,5 +71,11 @@ struct sc_run_options {
 
 /* The neutral values: 5 steps after 2 of warm-up, threads, all cores, no snapshot. */
 void sc_run_options_neutral(struct sc_run_options *options);
+
+/* "threads", "mpi", "sockets": as on the command line and in profiles. */
+const char *sc_run_transport_name(enum sc_run_transport transport);
+/* SC_USAGE with the names; `option` is what asked for it ("--transport"). */
+enum sc_status sc_run_transport_find(const char *name, const char *option,
+                                     enum sc_run_transport *out, struct sc_error *err);
 
 #endif

@@ -25,6 +25,15 @@ bool sc_process_under_mpi(void)
     return false;
 }
 
+bool sc_process_has_mpi(void)
+{
+#ifdef STEPCAST_HAVE_MPI
+    return true;
+#else
+    return false;
+#endif
+}
+
 #ifndef STEPCAST_HAVE_MPI
 enum sc_status sc_process_mpi(struct sc_process *out, struct sc_error *err)
 {
@@ -47,9 +56,8 @@ enum sc_status sc_process_gather(struct sc_process *process, const void *bytes, 
     return SC_OK;
 }
 
-/* From process 0 to all. */
-static enum sc_status broadcast(struct sc_process *process, void *bytes, size_t size,
-                                struct sc_error *err)
+enum sc_status sc_process_broadcast(struct sc_process *process, void *bytes, size_t size,
+                                    struct sc_error *err)
 {
     return process->functions ? process->functions->broadcast(process, bytes, size, err) : SC_OK;
 }
@@ -77,7 +85,7 @@ enum sc_status sc_process_agree(struct sc_process *process, enum sc_status mine,
         first_failure(all, process->count, &outcome);
     free(all);
     SC_TRY(status);
-    SC_TRY(broadcast(process, &outcome, sizeof outcome, err));
+    SC_TRY(sc_process_broadcast(process, &outcome, sizeof outcome, err));
     if (outcome.status != SC_OK)
         *err = outcome;
     return outcome.status;

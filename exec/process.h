@@ -34,6 +34,8 @@ struct sc_process_functions {
 void sc_process_alone(struct sc_process *out);
 /* The processes of MPI_COMM_WORLD; starts MPI where it is not. SC_NO in a build without MPI. */
 enum sc_status sc_process_mpi(struct sc_process *out, struct sc_error *err);
+/* False in a build without MPI. */
+bool sc_process_has_mpi(void);
 /* Ends MPI where it was started; a process that used sc_process_mpi calls it once, last. */
 void sc_process_end(void);
 /* Ends this process at once, as if it had been killed: for tests of what the others then do. */
@@ -44,6 +46,9 @@ bool sc_process_under_mpi(void);
 /* `size` bytes of every process, in order, into `all` of process 0 (others: unused). */
 enum sc_status sc_process_gather(struct sc_process *process, const void *bytes, size_t size,
                                  void *all, struct sc_error *err);
+/* `size` bytes of process 0 to all. */
+enum sc_status sc_process_broadcast(struct sc_process *process, void *bytes, size_t size,
+                                    struct sc_error *err);
 /* Every process gives its own outcome; all get the same: SC_OK, or the failure of the first process
  * that failed. */
 enum sc_status sc_process_agree(struct sc_process *process, enum sc_status mine,

@@ -86,6 +86,25 @@ static void take_units(struct engine *engine, const struct work *work, double si
     }
 }
 
+static void give_back_units(struct engine *engine, const struct work *work, uint32_t op)
+{
+    take_units(engine, work, -1);
+    for (uint32_t h = 0; h < work->held_count; h++)
+        engine->released[work->held[h].resource] = (struct release){op, engine->now};
+}
+
+/* Who gave back at this instant what the work waited for. */
+static uint32_t released_by(const struct engine *engine, const struct work *work)
+{
+    uint32_t op = SC_NONE;
+    for (uint32_t h = 0; h < work->held_count; h++) {
+        const struct release *release = &engine->released[work->held[h].resource];
+        if (release->time >= engine->now)
+            op = release->op;
+    }
+    return op;
+}
+
 /* Whether the units are there and nobody before in the queue waits for the same ones; who does not
  * get them blocks them for those behind, so that a large claim is not passed for ever. */
 static bool units_free(struct engine *engine, const struct work *work)
@@ -154,6 +173,7 @@ static void begin(struct engine *engine, uint32_t s)
         if (count == 1)
             row->start = engine->now;
         row->transfer = engine->now;
+        row->released_by = released_by(engine, work);
         member->state = SLOT_LATENCY;
         if (work->computes)
             count_computing(engine, members[m], true);
@@ -263,8 +283,8 @@ static void issue_steps(struct engine *engine, uint32_t c)
 {
     struct engine_class *class = &engine->classes[c];
     uint32_t limit = class->ended_steps + engine->steps_ahead;
-    if (limit > engine->steps_done + engine->ring - 2)
-        limit = engine->steps_done + engine->ring - 2;
+    if (limit > engine->steps_done + engine->drift - 2)
+        limit = engine->steps_done + engine->drift - 2;
     bool more = class->issued_steps < limit;
     while (class->issued_steps < limit)
         open_gate(engine, class);
@@ -407,7 +427,7 @@ static void end(struct engine *engine, uint32_t s)
         limit = longest_limit(slot, work);
         sc_share_remove(engine->share, s);
     }
-    take_units(engine, work, -1);
+    give_back_units(engine, work, current_op(engine, slot));
     const uint32_t *members;
     uint32_t count = members_of(engine, &s, &members);
     for (uint32_t m = 0; m < count; m++)
@@ -563,6 +583,7 @@ enum sc_status sc_play(const struct sc_program *program, const struct sc_prices 
     engine.class_count = (uint32_t)program->classes.count;
     engine.steps_ahead = program->steps_ahead > 0 ? (uint32_t)program->steps_ahead : 1;
     engine.exact_steps = options != NULL && options->steps > 0;
+    engine.keeps_path = options != NULL && options->path;
     engine.steps_wanted = SC_PLAY_STEPS_MAX;
     if (engine.exact_steps && options->steps < SC_PLAY_STEPS_MAX)
         engine.steps_wanted = (uint32_t)options->steps;

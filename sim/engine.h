@@ -29,6 +29,7 @@
 #include "base/status.h"
 #include "plans/program.h"
 #include "plans/trace.h"
+#include "sim/critical_path.h"
 #include "sim/machine.h"
 #include "sim/price.h"
 
@@ -36,6 +37,7 @@ enum { SC_PLAY_STEPS_MAX = 16, SC_PLAY_CYCLE_MAX = 4 };
 
 struct sc_play_options {
     int steps; /* 0: until the periods settle; else exactly so many (at most SC_PLAY_STEPS_MAX) */
+    bool path; /* sc_play.path is filled: times of more steps are kept meanwhile */
 };
 
 /* Microseconds, from the end of the step before. */
@@ -71,6 +73,7 @@ struct sc_play {
     uint64_t events;
     SC_ARRAY(struct sc_play_class) classes;
     SC_ARRAY(double) utilisation; /* a machine instance: part of its capacity used over a period */
+    struct sc_path path;          /* empty unless asked for */
     struct sc_op_times *times;    /* owned; classes point into it */
 };
 

@@ -30,12 +30,17 @@ static uint32_t power_of_two(uint32_t least)
 }
 
 /* Times of so many steps are kept: those in flight, the last that ended, and those that its waits
- * reach; classes that nothing joins may drift further apart. */
+ * reach; classes that nothing joins may drift further apart. A path goes back through two cycles of
+ * periods and what was in flight before them. */
 static void choose_ring(struct engine *engine)
 {
-    engine->ring = power_of_two(engine->steps_ahead + 2);
+    engine->drift = power_of_two(engine->steps_ahead + 2);
     if (engine->class_count > 1)
-        engine->ring *= 2;
+        engine->drift *= 2;
+    engine->ring = engine->drift;
+    if (engine->keeps_path)
+        engine->ring =
+            power_of_two(engine->drift + engine->steps_ahead + 2 * SC_PLAY_CYCLE_MAX + 1);
     engine->ring_mask = engine->ring - 1;
 }
 
@@ -350,6 +355,7 @@ static enum sc_status compile_resources(struct engine *engine, struct sc_error *
     ALLOCATE(engine, engine->capacity, count);
     ALLOCATE(engine, engine->units, count);
     ALLOCATE(engine, engine->units_used, count);
+    ALLOCATE(engine, engine->released, count);
     ALLOCATE(engine, engine->units_blocked, count);
     for (size_t r = 0; r < count; r++) {
         engine->capacity[r] = 1;

@@ -44,6 +44,12 @@ struct engine_op {
 struct row { /* absolute times */
     double ready, start, transfer, end;
     int32_t limit;
+    uint32_t released_by; /* of one that waited for units: the operation that gave them back */
+};
+
+struct release { /* who gave back units of a resource last, and when */
+    uint32_t op;
+    double time;
 };
 
 struct engine_class {
@@ -98,8 +104,9 @@ struct engine {
     const struct sc_machine *machine;
     struct sc_arena arena; /* everything compiled, and arrays below */
     uint32_t op_count, slot_count, class_count, ring, ring_mask;
+    uint32_t drift; /* no class is issued further ahead of steps_done, less 2 */
     uint32_t steps_ahead, steps_wanted;
-    bool exact_steps;
+    bool exact_steps, keeps_path;
     struct engine_op *ops;
     struct engine_class *classes;
     struct slot *slots;
@@ -119,6 +126,7 @@ struct engine {
     uint32_t *waiter; /* [ops] first slot of the list that waits for it */
     struct row *rows; /* [ring][ops] */
     double *units_used;
+    struct release *released; /* [resources] */
     uint32_t *held_queue, held_count;
     double *held_since; /* [slots] */
     uint32_t *units_blocked, blocked_round;
@@ -132,6 +140,9 @@ struct engine {
 };
 
 enum sc_status sc_engine_compile(struct engine *engine, struct sc_error *err);
+/* The critical path of a play that keeps it (critical_path.c); sc_path_free. */
+enum sc_status sc_engine_path(const struct engine *engine, struct sc_path *out,
+                              struct sc_error *err);
 enum sc_status sc_engine_result(const struct engine *engine, struct sc_play *out,
                                 struct sc_error *err);
 

@@ -249,6 +249,8 @@ enum sc_status sc_engine_result(const struct engine *engine, struct sc_play *out
     read_times(engine, last, last > 0 ? engine->step_end[last - 1] : 0, play.times);
     SC_TRY_GOTO(read_classes(engine, &play, err), release);
     SC_TRY_GOTO(read_utilisation(engine, &play, err), release);
+    if (engine->keeps_path)
+        SC_TRY_GOTO(sc_engine_path(engine, &play.path, err), release);
     *out = play;
     return SC_OK;
 release:
@@ -261,6 +263,7 @@ void sc_play_free(struct sc_play *play)
     free(play->times);
     sc_array_free(&play->classes);
     sc_array_free(&play->utilisation);
+    sc_path_free(&play->path);
     memset(play, 0, sizeof(*play));
 }
 

@@ -2,6 +2,7 @@
  * one function turns the cost into shares of resource instances. */
 #include "sim/price.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,7 @@ struct sc_pricing {
     const struct sc_hardware *hardware;
     struct sc_machine machine;
     struct group_places *places; /* [classes][groups] */
+    double speed[SC_USE_SPEEDS]; /* 1 but for a what-if */
 };
 
 /* An operation with what its price needs. */
@@ -115,6 +117,8 @@ enum sc_status sc_pricing_create(const struct sc_program *program,
         return sc_fail_memory(err, sizeof(*pricing));
     pricing->program = program;
     pricing->hardware = hardware;
+    for (int resource = 0; resource < SC_USE_SPEEDS; resource++)
+        pricing->speed[resource] = 1;
     enum sc_status status = sc_machine_from_hardware(program, hardware, &pricing->machine, err);
     if (status == SC_OK)
         status = place_groups(pricing, err);
@@ -134,6 +138,11 @@ void sc_pricing_destroy(struct sc_pricing **pricing)
     free((*pricing)->places);
     free(*pricing);
     *pricing = NULL;
+}
+
+void sc_pricing_set_speed(struct sc_pricing *pricing, int resource, double times)
+{
+    pricing->speed[resource] = times;
 }
 
 static const struct group_places *places_of(const struct sc_pricing *pricing, uint32_t class_index,
@@ -408,11 +417,6 @@ double sc_price_model_share(enum sc_op_kind kind)
 
 /* ---- from a cost to a price ------------------------------------------------------------------ */
 
-static double use_us(const struct sc_cost_use *use)
-{
-    return use->amount > 0 ? use->amount / use->rate * SC_US_PER_S : 0;
-}
-
 static uint8_t resource_of(const struct sc_cost *cost, int use)
 {
     static const uint8_t table[SC_COST_RESOURCE_COUNT] = {[SC_COST_COMPUTE] = SC_USE_COMPUTE,
@@ -422,6 +426,23 @@ static uint8_t resource_of(const struct sc_cost *cost, int use)
                                                               SC_USE_HOST_MEMORY,
                                                           [SC_COST_DISK] = SC_USE_DISK};
     return (uint8_t)(table[use] + (use == SC_COST_LINK ? cost->link : 0));
+}
+
+static double use_us(const struct item *item, const struct sc_cost *cost, int use)
+{
+    const struct sc_cost_use *on = &cost->use[use];
+    double speed = 1;
+    if (on->amount <= 0)
+        return 0;
+    if (use != SC_COST_LINK || cost->link >= 0)
+        speed = item->pricing->speed[resource_of(cost, use)];
+    return on->amount / on->rate * SC_US_PER_S / speed;
+}
+
+static double latency_us(const struct item *item, const struct sc_cost *cost)
+{
+    bool free = cost->link >= 0 && isinf(item->pricing->speed[SC_USE_LINK + cost->link]);
+    return free ? 0 : cost->latency_s * SC_US_PER_S;
 }
 
 /* The part of one instance that one rank takes at full speed. A rate reached alone counts as the
@@ -441,10 +462,10 @@ static double share_of(const struct item *item, uint8_t resource, double part)
 static void set_uses(const struct item *item, const struct sc_cost *cost, struct sc_price *out)
 {
     for (int i = 0; i < SC_COST_RESOURCE_COUNT; i++)
-        if (use_us(&cost->use[i]) > out->work_us)
-            out->work_us = use_us(&cost->use[i]);
+        if (use_us(item, cost, i) > out->work_us)
+            out->work_us = use_us(item, cost, i);
     for (int i = 0; i < SC_COST_RESOURCE_COUNT; i++) {
-        double us = use_us(&cost->use[i]);
+        double us = use_us(item, cost, i);
         if (us <= 0 || (i == SC_COST_LINK && cost->link < 0))
             continue;
         uint8_t resource = resource_of(cost, i);
@@ -488,13 +509,13 @@ enum sc_status sc_price_op(const struct sc_pricing *pricing, uint32_t class_inde
     if (op->kind >= SC_OP_KIND_COUNT)
         return sc_fail(err, SC_BUG, "kind %d has no price", op->kind);
     SC_TRY(kinds[op->kind].cost(&item, &cost, err));
-    struct sc_price price = sc_price_constant(cost.latency_s * SC_US_PER_S, cost.bound);
+    struct sc_price price = sc_price_constant(latency_us(&item, &cost), cost.bound);
     set_uses(&item, &cost, &price);
     price.held_units = cost.held_units;
     price.slowdown_beside_compute =
         cost.slowdown_beside_compute > 1 ? cost.slowdown_beside_compute : 1;
     price.computes = computes(&item);
-    price.issue_us = issue_s(&item) * SC_US_PER_S;
+    price.issue_us = issue_s(&item) * SC_US_PER_S / pricing->speed[SC_USE_ISSUE];
     price.flops = sc_op_flops(class, &class->step, op);
     *out = price;
     return SC_OK;

@@ -92,6 +92,12 @@ void sc_pricing_destroy(struct sc_pricing **pricing);
 int64_t sc_pricing_nodes(const struct sc_pricing *pricing, uint32_t class_index, uint32_t group,
                          bool *uneven);
 
+/* What if: from now on this resource (SC_USE_..., or SC_USE_ISSUE: the issuing host thread) is so
+ * many times as fast as the hardware has it; INFINITY: what is done on it takes no time there, and
+ * transfers over such a link have no latency either. */
+enum { SC_USE_ISSUE = SC_USE_COUNT, SC_USE_SPEEDS };
+void sc_pricing_set_speed(struct sc_pricing *pricing, int resource, double times);
+
 /* Share of a kind's arithmetic that belongs to the model: the rest is computed again or masked. */
 double sc_price_model_share(enum sc_op_kind kind);
 

@@ -65,8 +65,8 @@ static enum sc_status host_check(const struct sc_program *program,
         SC_TRY(check_list(class, &class->init, err));
         SC_TRY(check_list(class, &class->step, err));
     }
-    if (options->poison && options->transport == SC_TRANSPORT_MPI)
-        return sc_fail(err, SC_USAGE, "backend host: poison needs ranks as threads, not mpi");
+    if (options->poison && options->transport != SC_TRANSPORT_THREADS)
+        return sc_fail(err, SC_USAGE, "backend host: poison needs ranks as threads, not processes");
     return SC_OK;
 }
 
@@ -107,6 +107,12 @@ static enum sc_status find_cores(struct sc_world *world, struct sc_error *err)
     return SC_OK;
 }
 
+static sc_transport_fn *const transports[SC_TRANSPORT_COUNT] = {
+    [SC_TRANSPORT_THREADS] = sc_transport_threads,
+    [SC_TRANSPORT_MPI] = sc_transport_mpi,
+    [SC_TRANSPORT_SOCKETS] = sc_transport_sockets,
+};
+
 static enum sc_status open_transport(struct sc_world *world, struct sc_error *err)
 {
     const struct sc_program *program = world->setup.program;
@@ -122,10 +128,10 @@ static enum sc_status open_transport(struct sc_world *world, struct sc_error *er
         .axis_masks = masks,
         .first_rank = world->setup.first_rank,
         .local_ranks = world->setup.local_ranks,
+        .process = world->setup.process,
     };
-    enum sc_status status = world->setup.options->transport == SC_TRANSPORT_MPI
-                                ? sc_transport_mpi(&setup, &world->transport, err)
-                                : sc_transport_threads(&setup, &world->transport, err);
+    enum sc_status status =
+        transports[world->setup.options->transport](&setup, &world->transport, err);
     free(masks);
     return status;
 }
@@ -510,7 +516,7 @@ static enum sc_status host_read(struct sc_device *device, uint32_t value, enum s
 {
     (void)err;
     const struct sc_value *v = &device->data.class->values.items[value];
-    const char *from = sc_host_address(&device->data, value, version, step);
+    const char *from = sc_rank_address(&device->data, value, version, step);
     size_t element = sc_dtype_bytes(v->dtype), row = (size_t)v->cols * element;
     if (device->world->setup.options->poison)
         sc_host_poison_none(&device->data);

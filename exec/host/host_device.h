@@ -63,7 +63,7 @@ struct sc_host_worker {
 
 struct sc_device {
     struct sc_world *world;
-    struct sc_host_rank data;
+    struct sc_rank_data data;
     struct sc_host_stream *streams; /* [stream_count] */
     size_t stream_count;
     struct sc_host_worker *workers; /* [worker_count] */
@@ -108,8 +108,7 @@ enum sc_status sc_host_settle(struct sc_host_stream *stream, bool *moved, struct
 /* Runs the operation at the head; a collective is tested once. *ran when it ended. */
 enum sc_status sc_host_run_head(struct sc_host_stream *stream, bool *ran, bool *moved,
                                 struct sc_error *err);
-struct sc_host_call sc_host_call_of(const struct sc_host_stream *stream,
-                                    const struct sc_command *command);
+struct sc_call sc_call_of(const struct sc_host_stream *stream, const struct sc_command *command);
 enum sc_status sc_host_start(struct sc_device *device, struct sc_error *err);
 void sc_host_stop(struct sc_device *device);
 

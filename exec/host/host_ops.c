@@ -1,42 +1,17 @@
-/* The host's operations: which kinds there are, their scratch, and what several of them share. */
+/* The host's operations: which kinds there are, how the host starts kernels, their scratch. */
 #include "exec/host/host_ops.h"
 
-#include <stdlib.h>
+#include <string.h>
 
-static sc_host_op_fn *const functions[SC_OP_KIND_COUNT] = {
-    [SC_GEMM] = sc_host_gemm,
-    [SC_BATCHED_GEMM] = sc_host_batched_gemm,
-    [SC_ATTENTION] = sc_host_attention,
-    [SC_ATTENTION_BACKWARD] = sc_host_attention_backward,
-    [SC_NORM_FORWARD] = sc_host_norm,
-    [SC_NORM_BACKWARD] = sc_host_norm_backward,
-    [SC_ACTIVATION_FORWARD] = sc_host_activation,
-    [SC_ACTIVATION_BACKWARD] = sc_host_activation_backward,
-    [SC_SOFTMAX] = sc_host_softmax,
-    [SC_SOFTMAX_BACKWARD] = sc_host_softmax_backward,
-    [SC_CROSS_ENTROPY_MAX] = sc_host_cross_entropy_max,
-    [SC_CROSS_ENTROPY_SUM] = sc_host_cross_entropy_sum,
-    [SC_CROSS_ENTROPY_LOSS] = sc_host_cross_entropy_loss,
-    [SC_EMBEDDING] = sc_host_embedding,
-    [SC_EMBEDDING_BACKWARD] = sc_host_embedding_backward,
-    [SC_ADD] = sc_host_add,
-    [SC_SCALE] = sc_host_scale,
-    [SC_CAST] = sc_host_cast,
-    [SC_REDUCE_ROWS] = sc_host_reduce_rows,
-    [SC_ROPE] = sc_host_rope,
-    [SC_DROPOUT] = sc_host_dropout,
-    [SC_DROPOUT_BACKWARD] = sc_host_dropout_backward,
-    [SC_NORM_SQUARES] = sc_host_norm_squares,
-    [SC_ADAM] = sc_host_adam,
-    [SC_SCALAR] = sc_host_scalar,
-    [SC_INITIALIZE] = sc_host_initialize,
-    [SC_COPY] = sc_host_copy,
-    [SC_NEXT_BATCH] = sc_host_next_batch,
-    [SC_READ_OUT] = sc_host_read_out,
+/* Kinds that are more than kernels, copies and clearing. */
+static sc_op_fn *const functions[SC_OP_KIND_COUNT] = {
+    [SC_GEMM] = sc_host_gemm,           [SC_BATCHED_GEMM] = sc_host_batched_gemm,
+    [SC_ATTENTION] = sc_host_attention, [SC_ATTENTION_BACKWARD] = sc_host_attention_backward,
+    [SC_NEXT_BATCH] = sc_op_next_batch, [SC_READ_OUT] = sc_host_read_out,
     [SC_HOST_WAIT] = sc_host_host_wait,
 };
 
-/* Collectives go through the transport. A kind in neither table is one that the host cannot do. */
+/* Collectives go through the transport. */
 static const struct {
     bool known;
     enum sc_collective_kind kind;
@@ -48,90 +23,75 @@ static const struct {
     [SC_BROADCAST] = {true, SC_COLLECTIVE_BROADCAST},
 };
 
-/* A new kind needs a row in one of the tables above, or to be refused on purpose. */
+/* A new kind needs a row in one of the tables above or in op_functions.c, or to be refused on
+ * purpose. */
 _Static_assert(SC_OP_KIND_COUNT == 36, "a kind was added: give the host a function for it");
 
 bool sc_host_supports(enum sc_op_kind kind)
 {
-    return functions[kind] || collectives[kind].known;
+    return functions[kind] || sc_op_function(kind) || collectives[kind].known;
 }
 
-enum sc_status sc_host_run(const struct sc_host_call *call, struct sc_error *err)
+enum sc_status sc_host_run(const struct sc_call *call, struct sc_error *err)
 {
-    sc_host_op_fn *function = functions[call->op->kind];
+    enum sc_op_kind kind = (enum sc_op_kind)call->op->kind;
+    sc_op_fn *function = functions[kind] ? functions[kind] : sc_op_function(kind);
     if (!function)
         return sc_fail(err, SC_BUG, "host: operation kind %s has no function",
-                       sc_op_kind_name((enum sc_op_kind)call->op->kind));
+                       sc_op_kind_name(kind));
     return function(call, err);
 }
 
-/* In place, the shard that a rank gives or keeps lies in the whole at its position in the group. */
-struct sc_collective sc_host_collective(const struct sc_host_call *call)
+struct sc_collective sc_host_collective(const struct sc_call *call)
 {
-    const struct sc_group *group = &call->rank->program->groups.items[call->op->group];
-    struct sc_host_view x = sc_host_operand(call, SC_ROLE_X), y = sc_host_operand(call, SC_ROLE_Y);
-    const struct sc_value *whole = y.value;
-    if (call->op->kind == SC_REDUCE_SCATTER || (call->op->kind == SC_ALL_TO_ALL && x.data))
-        whole = x.value;
-    struct sc_collective collective = {
-        .kind = collectives[call->op->kind].kind,
-        .reduction = (enum sc_reduction)call->op->p.collective.reduction,
-        .x = x.data,
-        .y = y.data,
-        .bytes = (size_t)sc_value_bytes(whole),
+    const struct sc_op_collective what = sc_op_collective(call);
+    return (struct sc_collective){
+        .kind = collectives[what.kind].kind,
+        .reduction = what.reduction,
+        .x = what.x,
+        .y = what.y,
+        .bytes = what.bytes,
     };
-    size_t shard = collective.bytes / (size_t)group->size;
-    size_t index =
-        (size_t)sc_mesh_group_index(&call->rank->program->mesh, group->axis_mask, call->rank->rank);
-    if (call->op->kind == SC_REDUCE_SCATTER && !y.data)
-        collective.y = x.data + index * shard;
-    if (call->op->kind == SC_ALL_GATHER && !x.data)
-        collective.x = y.data + index * shard;
-    return collective;
 }
 
-int64_t sc_host_index(const struct sc_host_call *call, const struct sc_index *index)
-{
-    return sc_index_at(index, call->rank->coordinates);
-}
-
-struct sc_draw sc_host_draw(const struct sc_host_call *call, uint32_t site, float probability)
-{
-    const struct sc_step_state *at =
-        (const struct sc_step_state *)sc_host_operand(call, SC_ROLE_STATE).data;
-    return (struct sc_draw){
-        .seed = at ? at->seed : 0, .site = site, .probability = at ? probability : 0, .state = at};
-}
-
-void sc_host_column_sums(const struct sc_host_call *call, const struct sc_host_view *x,
-                         const struct sc_host_view *out)
-{
-    const struct sc_reduce_rows_args args = {
-        .in = x->data,
-        .out = out->data,
-        .count = x->value->rows,
-        .out_rows = 1,
-        .columns = x->value->cols,
-        .in_stride = x->value->row_stride,
-        .out_stride = x->value->cols,
-        .accumulate = out->accumulate,
-    };
-    sc_run_reduce_rows(call->team, &args, args.columns, 64);
-}
-
-size_t sc_host_scratch(const struct sc_host_rank *rank, const struct sc_list *list,
+size_t sc_host_scratch(const struct sc_rank_data *rank, const struct sc_list *list,
                        const struct sc_op *op, int team)
 {
-    const struct sc_value *x = sc_op_value(rank->class, list, op, SC_ROLE_X);
-    switch (op->kind) {
-    case SC_ATTENTION:
-    case SC_ATTENTION_BACKWARD:
+    if (op->kind == SC_ATTENTION || op->kind == SC_ATTENTION_BACKWARD)
         return sc_attention_workspace(op->p.attention.sequence) * (size_t)team;
-    case SC_NORM_BACKWARD:
-        return sc_host_norm_backward_scratch(x);
-    case SC_NORM_SQUARES:
-        return sc_host_norm_squares_scratch(sc_op_value(rank->class, list, op, SC_ROLE_GRADIENT));
-    default:
-        return 0;
-    }
+    return sc_op_scratch(rank->class, list, op);
 }
+
+/* ---- the machine: a team of threads, done at once -------------------------------------------- */
+
+static enum sc_status start_kernel(const struct sc_call *call, enum sc_kernel_id kernel,
+                                   const void *args, int64_t count, int64_t columns,
+                                   struct sc_error *err)
+{
+    (void)columns;
+    (void)err;
+    sc_team_kernel(call->where, kernel, args, count);
+    return SC_OK;
+}
+
+static enum sc_status copy_rows(const struct sc_call *call, const struct sc_row_copy *copy,
+                                struct sc_error *err)
+{
+    (void)call;
+    (void)err;
+    for (int64_t r = 0; r < copy->rows; r++)
+        memcpy((char *)copy->to + (size_t)r * copy->to_pitch,
+               (const char *)copy->from + (size_t)r * copy->from_pitch, copy->bytes);
+    return SC_OK;
+}
+
+static enum sc_status clear(const struct sc_call *call, void *to, size_t bytes,
+                            struct sc_error *err)
+{
+    (void)call;
+    (void)err;
+    memset(to, 0, bytes);
+    return SC_OK;
+}
+
+const struct sc_call_machine sc_host_machine = {start_kernel, copy_rows, clear};

@@ -24,31 +24,31 @@
 
 enum { GRANULE = 8 }; /* what the sanitizer tells apart */
 
-void sc_host_poison_all(const struct sc_host_rank *rank)
+void sc_host_poison_all(const struct sc_rank_data *rank)
 {
     for (int place = 0; place < SC_PLACE_COUNT; place++)
         ASAN_POISON_MEMORY_REGION(rank->arenas[place].base, rank->arenas[place].bytes);
 }
 
-void sc_host_poison_none(const struct sc_host_rank *rank)
+void sc_host_poison_none(const struct sc_rank_data *rank)
 {
     for (int place = 0; place < SC_PLACE_COUNT; place++)
         ASAN_UNPOISON_MEMORY_REGION(rank->arenas[place].base, rank->arenas[place].bytes);
 }
 
 /* Calls `visit` with every row of an operand. */
-static void each_row(const struct sc_host_call *call, const struct sc_operand *operand,
+static void each_row(const struct sc_call *call, const struct sc_operand *operand,
                      void (*visit)(char *row, size_t bytes))
 {
     const struct sc_value *value = &call->rank->class->values.items[operand->value];
     char *data =
-        sc_host_address(call->rank, operand->value, (enum sc_version)operand->version, call->step);
+        sc_rank_address(call->rank, operand->value, (enum sc_version)operand->version, call->step);
     size_t element = sc_dtype_bytes(value->dtype);
     for (int64_t r = 0; data && r < value->rows; r++)
         visit(data + (size_t)(r * value->row_stride) * element, (size_t)value->cols * element);
 }
 
-static void each_operand(const struct sc_host_call *call, bool out_only,
+static void each_operand(const struct sc_call *call, bool out_only,
                          void (*visit)(char *row, size_t bytes))
 {
     for (uint32_t i = 0; i < call->op->operands; i++) {
@@ -78,13 +78,13 @@ static void spoil(char *row, size_t bytes)
     memset(row, 0xff, bytes);
 }
 
-void sc_host_poison_open(const struct sc_host_call *call)
+void sc_host_poison_open(const struct sc_call *call)
 {
     each_operand(call, false, unpoison);
     each_operand(call, true, spoil);
 }
 
-void sc_host_poison_shut(const struct sc_host_call *call)
+void sc_host_poison_shut(const struct sc_call *call)
 {
     each_operand(call, false, poison);
 }

@@ -67,55 +67,39 @@ static const struct sc_list *list_of(const struct sc_device *device, uint8_t nam
     return name == SC_LIST_STEP ? &device->data.class->step : &device->data.class->init;
 }
 
-struct sc_host_call sc_host_call_of(const struct sc_host_stream *stream,
-                                    const struct sc_command *command)
+struct sc_call sc_call_of(const struct sc_host_stream *stream, const struct sc_command *command)
 {
     const struct sc_device *device = stream->device;
     const struct sc_list *list = list_of(device, command->list);
-    return (struct sc_host_call){
+    return (struct sc_call){
         .rank = &device->data,
         .list = list,
         .op = &list->ops.items[command->index],
         .index = command->index,
         .step = command->step,
-        .team = stream->worker->team,
+        .machine = &sc_host_machine,
+        .where = stream->worker->team,
         .scratch = stream->worker->scratch,
     };
 }
 
-static struct sc_member *member_of(const struct sc_host_stream *stream,
-                                   const struct sc_host_call *call)
+static struct sc_member *member_of(const struct sc_host_stream *stream, const struct sc_call *call)
 {
     return stream->device->members[call->op->group];
 }
 
-/* A failure names the rank and the operation. */
-static enum sc_status name_failure(const struct sc_host_call *call, enum sc_status status,
-                                   struct sc_error *err)
-{
-    char label[128], text[SC_ERROR_TEXT];
-    if (status == SC_OK)
-        return SC_OK;
-    memcpy(text, err->text, sizeof text);
-    sc_label_text(call->rank->program, call->op->label, label, sizeof label);
-    return sc_fail(err, status, "rank %lld: operation %u (%s, %s) in step %lld: %.700s",
-                   (long long)call->rank->rank, call->index,
-                   sc_op_kind_name((enum sc_op_kind)call->op->kind), label, (long long)call->step,
-                   text);
-}
-
 static enum sc_status begin(struct sc_host_stream *stream, struct sc_error *err)
 {
-    struct sc_host_call call = sc_host_call_of(stream, sc_host_head(stream));
+    struct sc_call call = sc_call_of(stream, sc_host_head(stream));
     const struct sc_collective collective = sc_host_collective(&call);
     stream->begun = true;
     stream->started = sc_clock();
     enum sc_status status = stream->device->world->transport->functions->begin(
         member_of(stream, &call), &collective, err);
-    return name_failure(&call, status, err);
+    return sc_call_name_failure(&call, status, err);
 }
 
-static enum sc_status check_fault(const struct sc_host_call *call, struct sc_error *err);
+static enum sc_status check_fault(const struct sc_call *call, struct sc_error *err);
 
 enum sc_status sc_host_settle(struct sc_host_stream *stream, bool *moved, struct sc_error *err)
 {
@@ -128,11 +112,11 @@ enum sc_status sc_host_settle(struct sc_host_stream *stream, bool *moved, struct
             !sc_host_done(stream->device, command->index, command->step))
             return SC_OK;
         if (command->kind == SC_COMMAND_RUN) {
-            struct sc_host_call call = sc_host_call_of(stream, command);
+            struct sc_call call = sc_call_of(stream, command);
             if (call.op->group < 0 || stream->begun)
                 return SC_OK;
             *moved = true;
-            SC_TRY(name_failure(&call, check_fault(&call, err), err));
+            SC_TRY(sc_call_name_failure(&call, check_fault(&call, err), err));
             return begin(stream, err);
         }
         if (command->kind == SC_COMMAND_RECORD)
@@ -161,7 +145,7 @@ static void stamp(struct sc_host_stream *stream, const struct sc_command *comman
 }
 
 /* Tests only: a rank that fails here, or whose process dies. */
-static enum sc_status check_fault(const struct sc_host_call *call, struct sc_error *err)
+static enum sc_status check_fault(const struct sc_call *call, struct sc_error *err)
 {
     const struct sc_fault *fault = &call->rank->setup->options->fault;
     if (!fault->on || fault->rank != call->rank->rank || fault->step != call->step ||
@@ -172,7 +156,7 @@ static enum sc_status check_fault(const struct sc_host_call *call, struct sc_err
     return sc_fail(err, SC_MACHINE, "made to fail");
 }
 
-static enum sc_status run_alone(struct sc_host_stream *stream, const struct sc_host_call *call,
+static enum sc_status run_alone(struct sc_host_stream *stream, const struct sc_call *call,
                                 struct sc_error *err)
 {
     SC_TRY(check_fault(call, err));
@@ -199,7 +183,7 @@ enum sc_status sc_host_run_head(struct sc_host_stream *stream, bool *ran, bool *
                                 struct sc_error *err)
 {
     const struct sc_command command = *sc_host_head(stream);
-    struct sc_host_call call = sc_host_call_of(stream, &command);
+    struct sc_call call = sc_call_of(stream, &command);
     double start = stream->started;
     enum sc_status status;
     *ran = *moved = true;
@@ -212,7 +196,7 @@ enum sc_status sc_host_run_head(struct sc_host_stream *stream, bool *ran, bool *
         status = run_alone(stream, &call, err);
     }
     if (status != SC_OK)
-        return name_failure(&call, status, err);
+        return sc_call_name_failure(&call, status, err);
     if (!*ran)
         return SC_OK;
     stamp(stream, &command, start, sc_clock());

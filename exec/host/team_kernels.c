@@ -21,3 +21,20 @@ struct call {
         sc_team_run(team, part_of_##kernel, &call);                                                \
     }
 SC_KERNEL_LIST(RUN)
+
+typedef void part_fn(void *arg, int part, int parts);
+
+#define PART(kernel, type, range) part_of_##kernel,
+static part_fn *const parts_of[SC_KERNEL_COUNT] = {SC_KERNEL_LIST(PART)};
+
+#define GRAIN_ROWS 1
+#define GRAIN_SHARES 1
+#define GRAIN_ELEMENTS SC_ELEMENT_GRAIN
+#define GRAIN(kernel, type, range) GRAIN_##range,
+static const int64_t grains[SC_KERNEL_COUNT] = {SC_KERNEL_LIST(GRAIN)};
+
+void sc_team_kernel(struct sc_team *team, enum sc_kernel_id kernel, const void *args, int64_t count)
+{
+    struct call call = {sc_kernels_select(), args, count, grains[kernel]};
+    sc_team_run(team, parts_of[kernel], &call);
+}

@@ -16,4 +16,8 @@
 SC_KERNEL_LIST(SC_RUN_PROTOTYPE)
 #undef SC_RUN_PROTOTYPE
 
+/* The same by number, with the grain of the kernel's range. */
+void sc_team_kernel(struct sc_team *team, enum sc_kernel_id kernel, const void *args,
+                    int64_t count);
+
 #endif

@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "exec/failure.h"
 #include "exec/host/wake.h"
+#include "exec/process.h"
 #include "plans/op.h"
 #include "plans/program.h"
 
@@ -76,7 +77,11 @@ struct sc_transport_setup {
     size_t groups;
     const unsigned *axis_masks;      /* [groups] */
     int64_t first_rank, local_ranks; /* ranks of this process */
+    struct sc_process *process;      /* sockets: through which addresses are exchanged */
 };
+
+typedef enum sc_status sc_transport_fn(const struct sc_transport_setup *setup,
+                                       struct sc_transport **out, struct sc_error *err);
 
 /* Ranks are threads of this process: all of them are local. */
 enum sc_status sc_transport_threads(const struct sc_transport_setup *setup,
@@ -84,6 +89,9 @@ enum sc_status sc_transport_threads(const struct sc_transport_setup *setup,
 /* One rank a process, MPI_COMM_WORLD's; SC_NO in a build without MPI. Called by all processes. */
 enum sc_status sc_transport_mpi(const struct sc_transport_setup *setup, struct sc_transport **out,
                                 struct sc_error *err);
+/* One rank a process; TCP between every two that share a group. Called by all processes. */
+enum sc_status sc_transport_sockets(const struct sc_transport_setup *setup,
+                                    struct sc_transport **out, struct sc_error *err);
 void sc_transport_close(struct sc_transport **transport); /* accepts NULL; sets NULL */
 
 /* Slice [*begin, *end) of `count` elements that member `index` of `members` reduces: multiples of

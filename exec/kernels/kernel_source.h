@@ -286,7 +286,8 @@ INLINE int64_t draw_keep(const struct sc_draw *draw, uint64_t first, int64_t col
     int64_t hi;
     uint64_t counter = draw_panel(first, columns, p, lo, &hi);
     uint32_t step = draw->state ? (uint32_t)draw->state->step : 0;
-    draw_words(draw->seed, counter, draw->site, step, words);
+    uint64_t seed = draw->seed + (draw->state ? draw->state->seed : 0);
+    draw_words(seed, counter, draw->site, step, words);
     const uint32_t *word = words + (first + (uint64_t)*lo - 4 * counter);
     const float probability = draw->probability, factor = 1.0f / (1.0f - probability);
     int64_t n = hi - *lo;

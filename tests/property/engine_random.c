@@ -8,75 +8,12 @@
 
 #include <cmocka.h>
 
-#include "base/rng.h"
 #include "sim/bound.h"
 #include "tests/support/near.h"
-#include "tests/support/play.h"
+#include "tests/support/play_random.h"
 
-enum { PROGRAMS = 300, STREAMS = 4, OPS_MAX = 40 };
+enum { PROGRAMS = 300, STREAMS = PLAY_STREAMS, OPS_MAX = 40 };
 #define ROUNDING 1e-7
-
-static uint64_t below(uint64_t *seed, uint64_t limit)
-{
-    return sc_random_next(seed) % limit;
-}
-
-/* Which parts a random program has. */
-struct shape {
-    int stages;
-    bool resources, held, issue;
-};
-
-static void add_random_price(struct play_case *c, uint32_t class_index, uint32_t op,
-                             const struct shape *shape, uint64_t *seed)
-{
-    struct sc_price *price = play_price(c, class_index, op);
-    price->work_us = (double)(1 + below(seed, 40));
-    price->latency_us = below(seed, 3) == 0 ? (double)below(seed, 10) : 0;
-    if (shape->issue)
-        price->issue_us = (double)below(seed, 8);
-    if (shape->held && below(seed, 3) == 0)
-        price->held_units = (double)(20 + below(seed, 100));
-    for (uint8_t kind = SC_USE_COMPUTE; shape->resources && kind <= SC_USE_HOST_MEMORY; kind++)
-        if (below(seed, 2) == 0)
-            price->use[price->uses++] =
-                (struct sc_price_use){kind, (double)(1 + below(seed, 10)) / 10};
-}
-
-/* Operations wait for earlier ones of the step and for any of the step before. */
-static void add_random_op(struct play_case *c, uint32_t class_index, int stream, int group,
-                          const struct shape *shape, uint64_t *seed)
-{
-    uint32_t op = play_op(c, class_index, stream, group, 0);
-    add_random_price(c, class_index, op, shape, seed);
-    for (uint64_t waits = below(seed, 3); waits > 0 && op > 0; waits--)
-        play_wait(c, class_index, (uint32_t)below(seed, op), 0);
-    if (below(seed, 4) == 0)
-        play_wait(c, class_index, (uint32_t)below(seed, op + 1), 1);
-}
-
-/* Between collectives that all stages share, in one order, each stage has operations of its own. */
-static void random_program(struct play_case *c, const struct shape *shape, uint64_t *seed)
-{
-    static const char *const names[STREAMS] = {"a", "b", "c", "d"};
-    play_begin(c, shape->stages);
-    for (int s = 0; s < STREAMS; s++)
-        play_stream(c, names[s], (int)below(seed, 3));
-    int group = play_group(c, "pipeline", SC_PIPELINE);
-    for (int class_index = 0; class_index < shape->stages; class_index++) {
-        play_instance(c, class_index, SC_USE_COMPUTE, "compute", 132);
-        play_instance(c, class_index, SC_USE_MEMORY, "memory", 0);
-    }
-    play_instance(c, -1, SC_USE_HOST_MEMORY, "host", 0);
-    uint64_t rounds = 1 + below(seed, 6);
-    for (uint64_t round = 0; round < rounds; round++)
-        for (uint32_t k = 0; k < (uint32_t)shape->stages; k++) {
-            for (uint64_t n = 1 + below(seed, 6); n > 0; n--)
-                add_random_op(c, k, (int)below(seed, STREAMS - 1), -1, shape, seed);
-            if (shape->stages > 1)
-                add_random_op(c, k, STREAMS - 1, group, shape, seed);
-        }
-}
 
 static double alone(const struct sc_price *price)
 {
@@ -126,11 +63,11 @@ static double last_end(const struct play_case *c)
 static void the_critical_path_without_resources(void **state)
 {
     (void)state;
-    const struct shape shape = {.stages = 1};
+    const struct play_shape shape = {.stages = 1};
     uint64_t seed = 1;
     for (int i = 0; i < PROGRAMS; i++) {
         struct play_case c;
-        random_program(&c, &shape, &seed);
+        play_random(&c, &shape, &seed);
         c.program->steps_ahead = 1;
         play_run(&c, 1);
         assert_near(last_end(&c), critical_path(&c), ROUNDING);
@@ -145,9 +82,9 @@ static void between_critical_path_and_serial_sum(void **state)
     (void)state;
     uint64_t seed = 2;
     for (int i = 0; i < PROGRAMS; i++) {
-        const struct shape shape = {.stages = 1, .resources = true, .issue = i % 2 == 0};
+        const struct play_shape shape = {.stages = 1, .resources = true, .issue = i % 2 == 0};
         struct play_case c;
-        random_program(&c, &shape, &seed);
+        play_random(&c, &shape, &seed);
         c.program->steps_ahead = 1;
         play_run(&c, 1);
         assert_true(last_end(&c) >= critical_path(&c) - ROUNDING);
@@ -163,11 +100,11 @@ static void the_bound_is_below(void **state)
     uint64_t seed = 3;
     int settled = 0;
     for (int i = 0; i < PROGRAMS; i++) {
-        const struct shape shape = {
+        const struct play_shape shape = {
             .stages = 1 + i % 3, .resources = true, .held = i % 2 == 0, .issue = i % 5 == 0};
         struct play_case c;
         double bound = 0;
-        random_program(&c, &shape, &seed);
+        play_random(&c, &shape, &seed);
         play_run(&c, 0);
         assert_int_equal(sc_bound_period(c.program, &c.prices, &c.machine, &bound, &c.error),
                          SC_OK);
@@ -211,10 +148,10 @@ static void order_holds(void **state)
     (void)state;
     uint64_t seed = 4;
     for (int i = 0; i < PROGRAMS; i++) {
-        const struct shape shape = {
+        const struct play_shape shape = {
             .stages = 1 + i % 3, .resources = true, .held = true, .issue = true};
         struct play_case c;
-        random_program(&c, &shape, &seed);
+        play_random(&c, &shape, &seed);
         play_run(&c, 0);
         for (uint32_t k = 0; k < (uint32_t)shape.stages; k++)
             check_order(&c, k);
@@ -228,9 +165,10 @@ static void the_breakdown_adds_up(void **state)
     (void)state;
     uint64_t seed = 5;
     for (int i = 0; i < PROGRAMS; i++) {
-        const struct shape shape = {.stages = 1, .resources = true, .held = true, .issue = true};
+        const struct play_shape shape = {
+            .stages = 1, .resources = true, .held = true, .issue = true};
         struct play_case c;
-        random_program(&c, &shape, &seed);
+        play_random(&c, &shape, &seed);
         play_run(&c, 0);
         const struct sc_play_class *class = &c.play.classes.items[0];
         double sum = class->busy_us;
@@ -247,9 +185,10 @@ static void the_same_twice(void **state)
     (void)state;
     uint64_t seed = 6;
     for (int i = 0; i < PROGRAMS / 10; i++) {
-        const struct shape shape = {.stages = 2, .resources = true, .held = true, .issue = true};
+        const struct play_shape shape = {
+            .stages = 2, .resources = true, .held = true, .issue = true};
         struct play_case c;
-        random_program(&c, &shape, &seed);
+        play_random(&c, &shape, &seed);
         play_run(&c, 0);
         size_t ops = c.play.classes.items[0].ops + c.play.classes.items[1].ops;
         struct sc_op_times *first = malloc(ops * sizeof(*first));

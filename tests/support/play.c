@@ -90,7 +90,7 @@ uint32_t play_instance(struct play_case *c, int class_index, uint8_t resource, c
 
 void play_run(struct play_case *c, int steps)
 {
-    const struct sc_play_options options = {.steps = steps};
+    const struct sc_play_options options = {.steps = steps, .path = c->path};
     sc_play_free(&c->play);
     enum sc_status status =
         sc_play(c->program, &c->prices, &c->machine, &options, &c->play, &c->error);

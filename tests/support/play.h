@@ -11,6 +11,7 @@ struct play_case {
     struct sc_machine machine;
     struct sc_play play;
     struct sc_error error;
+    bool path; /* play_run keeps the critical path */
 };
 
 /* One class "all" of mesh tensor 2 x pipeline `stages`; with stages > 1 one class a stage. */

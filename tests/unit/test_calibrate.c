@@ -91,10 +91,10 @@ static void known_constants_come_back(void **state)
     struct sc_error err = SC_ERROR_INIT;
     struct sc_grid each, whole, alone, crowded;
     struct sc_fits fits;
-    make_grid(2, 2, (struct sc_grid_parts){true, true, true, false}, 1.0, &each);
-    make_grid(1, 2, (struct sc_grid_parts){true, false, false, false}, 1.9, &whole);
-    make_grid(1, 1, (struct sc_grid_parts){false, true, false, false}, 1.0, &alone);
-    make_grid(4, 2, (struct sc_grid_parts){false, false, true, false}, 0.5, &crowded);
+    make_grid(2, 2, (struct sc_grid_parts){true, true, true, false, 0}, 1.0, &each);
+    make_grid(1, 2, (struct sc_grid_parts){true, false, false, false, 0}, 1.9, &whole);
+    make_grid(1, 1, (struct sc_grid_parts){false, true, false, false, 0}, 1.0, &alone);
+    make_grid(4, 2, (struct sc_grid_parts){false, false, true, false, 0}, 0.5, &crowded);
     if (sc_calibrate_fit(&each, &whole, &alone, &crowded, &fits, &err) != SC_OK) {
         fail_msg("%s", err.text);
     }
@@ -125,12 +125,13 @@ static void known_constants_come_back(void **state)
         }
     }
     near_to(fits.adam.s_per_element, ELEMENT_S, 1e-3);
-    near_to(fits.level[0].all_reduce.latency_s, LATENCY, 1e-3);
-    near_to(fits.level[0].all_reduce.bus_bandwidth, BUS, 1e-3);
-    near_to(fits.level[1].other.latency_s, 2.0 * LATENCY, 1e-3);
-    near_to(fits.level[1].other.bus_bandwidth, BUS / 2.0, 1e-3);
-    near_to(fits.held_cores, 0.5, 1e-6);
-    near_to(fits.slowdown_beside_compute, 2.0, 1e-2);
+    const struct sc_transport_fit *threads = &fits.transport[SC_TRANSPORT_THREADS];
+    near_to(threads->level[0].all_reduce.latency_s, LATENCY, 1e-3);
+    near_to(threads->level[0].all_reduce.bus_bandwidth, BUS, 1e-3);
+    near_to(threads->level[1].other.latency_s, 2.0 * LATENCY, 1e-3);
+    near_to(threads->level[1].other.bus_bandwidth, BUS / 2.0, 1e-3);
+    near_to(threads->held_cores, 0.5, 1e-6);
+    near_to(threads->slowdown_beside_compute, 2.0, 1e-2);
     sc_grid_free(&each);
     sc_grid_free(&whole);
     sc_grid_free(&alone);
@@ -147,8 +148,8 @@ static void memory_bounds_what_leaves_the_cache(void **state)
     struct sc_grid each, alone;
     struct sc_fits fits;
     double cache = 1e6;
-    make_grid(1, 1, (struct sc_grid_parts){true, true, false, false}, 1.0, &each);
-    make_grid(1, 1, (struct sc_grid_parts){false, true, false, false}, 1.0, &alone);
+    make_grid(1, 1, (struct sc_grid_parts){true, true, false, false, 0}, 1.0, &each);
+    make_grid(1, 1, (struct sc_grid_parts){false, true, false, false, 0}, 1.0, &alone);
     for (size_t i = 0; i < each.probes.count; i++) {
         struct sc_probe *p = &each.probes.items[i];
         if (p->family == SC_PROBE_MEMORY && p->bytes > cache) {
@@ -159,7 +160,8 @@ static void memory_bounds_what_leaves_the_cache(void **state)
     if (sc_calibrate_fit(&each, NULL, &alone, NULL, &fits, &err) != SC_OK) {
         fail_msg("%s", err.text);
     }
-    assert_false(fits.has_level[0] || fits.has_level[1]);
+    assert_false(fits.transport[SC_TRANSPORT_THREADS].has_level[0]);
+    assert_false(fits.transport[SC_TRANSPORT_THREADS].has_level[1]);
     near_to(fits.efficiency, 1.0, 0.0);
     size_t large = 0;
     for (size_t i = 0; i < each.probes.count; i++) {
