@@ -6,41 +6,75 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Timings of some operations of a grid. */
+#include "model/fit_linear.h"
+
+/* Timings of some operations of a grid: what they take is a sum over terms. */
 struct timings {
-    double *x, *seconds, *bytes; /* x: what the fit is over */
-    size_t count;
+    double *x, *seconds; /* [count][terms], [count] */
+    size_t count, terms;
 };
 
-typedef bool choose_fn(const struct sc_probe *probe, const void *what);
-typedef double measure_fn(const struct sc_probe *probe, const struct sc_grid *grid);
+/* False: the probe is none of these. */
+typedef bool terms_fn(const struct sc_probe *probe, const void *what, double *x);
 
 static void timings_free(struct timings *timings)
 {
     free(timings->x);
+    free(timings->seconds);
     memset(timings, 0, sizeof(*timings));
 }
 
-static enum sc_status gather(const struct sc_grid *grid, choose_fn *choose, const void *what,
-                             measure_fn *measure, struct timings *out, struct sc_error *err)
+static enum sc_status gather(const struct sc_grid *grid, terms_fn *choose, const void *what,
+                             size_t terms, struct timings *out, struct sc_error *err)
 {
     size_t room = grid->probes.count + 1;
     memset(out, 0, sizeof(*out));
-    out->x = calloc(3 * room, sizeof(double));
-    if (out->x == NULL) {
-        return sc_fail_memory(err, 3 * room * sizeof(double));
+    out->terms = terms;
+    out->x = calloc(room * terms, sizeof(double));
+    out->seconds = calloc(room, sizeof(double));
+    if (out->x == NULL || out->seconds == NULL) {
+        timings_free(out);
+        return sc_fail_memory(err, room * (terms + 1) * sizeof(double));
     }
-    out->seconds = out->x + room;
-    out->bytes = out->x + 2 * room;
     for (size_t i = 0; i < grid->probes.count; i++) {
         const struct sc_probe *probe = &grid->probes.items[i];
-        if (choose(probe, what) && probe->seconds > 0.0) {
-            out->x[out->count] = measure(probe, grid);
-            out->seconds[out->count] = probe->seconds;
-            out->bytes[out->count++] = probe->bytes;
+        if (probe->seconds > 0.0 && choose(probe, what, out->x + out->count * terms)) {
+            out->seconds[out->count++] = probe->seconds;
         }
     }
     return SC_OK;
+}
+
+/* Fewer timings than constants (the smallest grid): the first ones are all that is asked for. */
+static enum sc_status fit(const struct timings *t, double *b, struct sc_fit_residuals *residuals,
+                          struct sc_error *err)
+{
+    size_t terms = t->terms < t->count ? t->terms : t->count;
+    memset(b, 0, t->terms * sizeof(*b));
+    if (terms == t->terms) {
+        return sc_fit_linear_robust(t->x, t->seconds, t->count, terms, b, residuals, err);
+    }
+    double *x = calloc(t->count * terms + 1, sizeof(*x));
+    if (x == NULL) {
+        return sc_fail_memory(err, t->count * terms * sizeof(*x));
+    }
+    for (size_t i = 0; i < t->count * terms; i++) {
+        x[i] = t->x[i / terms * t->terms + i % terms];
+    }
+    enum sc_status status = sc_fit_linear_robust(x, t->seconds, t->count, terms, b, residuals, err);
+    free(x);
+    return status;
+}
+
+static enum sc_status gather_and_fit(const struct sc_grid *grid, terms_fn *choose, const void *what,
+                                     size_t terms, double *b, struct sc_fit_residuals *residuals,
+                                     struct sc_error *err)
+{
+    struct timings t;
+    SC_TRY(gather(grid, choose, what, terms, &t, err));
+    enum sc_status status = fit(&t, b, residuals, err);
+    timings_free(&t);
+    return status;
 }
 
 static double median(const double *values, size_t count)
@@ -58,142 +92,106 @@ static double median(const double *values, size_t count)
 
 /* ---- products and attention -------------------------------------------------------------- */
 
-static bool of_family(const struct sc_probe *probe, const void *what)
+enum { FLOPS, FIXED, B_TRANSPOSED, A_TRANSPOSED, PAGES, OPERANDS, B_COPIED, GEMM_TERMS };
+
+static bool gemm_terms(const struct sc_probe *probe, const void *what, double *x)
 {
-    return probe->family == *(const enum sc_probe_family *)what;
+    const struct sc_gemm_work *work = &probe->gemm;
+    double m = (double)work->m, n = (double)work->n, k = (double)work->k;
+    (void)what;
+    if (probe->family != SC_PROBE_GEMM) {
+        return false;
+    }
+    x[FLOPS] = probe->flops;
+    x[FIXED] = 1.0;
+    x[B_TRANSPOSED] = work->transpose_b ? probe->flops : 0.0;
+    x[A_TRANSPOSED] = work->transpose_a ? probe->flops : 0.0;
+    x[PAGES] = work->page_stride ? probe->flops : 0.0;
+    x[OPERANDS] = m * k + k * n;
+    x[B_COPIED] = work->transpose_b ? k * n : 0.0;
+    return true;
 }
 
-static double flops_of(const struct sc_probe *probe, const struct sc_grid *grid)
+static double best_rate(const struct sc_grid *grid)
 {
-    (void)grid;
-    return probe->flops;
-}
-
-static const double copies[] = {0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48};
-static const double transposed[] = {1.0, 0.97, 0.94, 0.91, 0.88, 0.85, 0.82, 0.79, 0.76};
-
-/* FLOP of each product with its copies, as one whose B is not transposed. */
-static void equivalent_flops(const struct sc_grid *grid, double copy, double share,
-                             struct timings *t)
-{
-    size_t at = 0;
+    double best = 0.0;
     for (size_t i = 0; i < grid->probes.count; i++) {
         const struct sc_probe *probe = &grid->probes.items[i];
         if (probe->family == SC_PROBE_GEMM && probe->seconds > 0.0) {
-            double flops = probe->flops + copy * sc_gemm_bytes(&probe->gemm);
-            t->x[at++] = flops / (probe->gemm.transpose_b ? share : 1.0);
+            best = fmax(best, probe->flops / probe->seconds);
         }
     }
-}
-
-static enum sc_status try_gemm(const struct sc_grid *grid, struct timings *t, double copy,
-                               double share, double *best, struct sc_fits *out,
-                               struct sc_error *err)
-{
-    struct sc_fit_line line;
-    equivalent_flops(grid, copy, share, t);
-    SC_TRY(sc_fit_line_robust(t->x, t->seconds, t->count, &line, err));
-    double score = line.residuals.median + line.residuals.p90;
-    if (line.b > 0.0 && score < *best) {
-        *best = score;
-        out->gemm_flop_per_byte = copy;
-        out->gemm_transposed_b_share = share;
-        out->gemm_fixed_s = line.a;
-        out->gemm_share = 1.0 / (line.b * out->peak);
-        out->gemm = line.residuals;
-    }
-    return SC_OK;
-}
-
-/* The cost of a byte and of a transposed B that repeat the timings best; the line through the
- * rest. */
-static enum sc_status fit_shapes(const struct sc_grid *grid, struct timings *t, struct sc_fits *out,
-                                 struct sc_error *err)
-{
-    double best = INFINITY;
-    for (size_t c = 0; c < sizeof(copies) / sizeof(*copies); c++) {
-        for (size_t s = 0; s < sizeof(transposed) / sizeof(*transposed); s++) {
-            SC_TRY(try_gemm(grid, t, copies[c], transposed[s], &best, out, err));
-        }
-    }
-    return isfinite(best) ? SC_OK
-                          : sc_fail(err, SC_MACHINE, "calibrate: products take no measurable time");
+    return best;
 }
 
 static enum sc_status fit_gemm(const struct sc_grid *grid, struct sc_fits *out,
                                struct sc_error *err)
 {
-    static const enum sc_probe_family family = SC_PROBE_GEMM;
-    struct timings t;
-    SC_TRY(gather(grid, of_family, &family, flops_of, &t, err));
-    out->peak = 0.0;
-    for (size_t i = 0; i < t.count; i++) {
-        out->peak = fmax(out->peak, t.x[i] / t.seconds[i]);
+    double b[GEMM_TERMS];
+    out->peak = best_rate(grid);
+    SC_TRY(gather_and_fit(grid, gemm_terms, NULL, GEMM_TERMS, b, &out->gemm, err));
+    if (!(b[FLOPS] > 0.0)) {
+        return sc_fail(err, SC_MACHINE, "calibrate: products take no measurable time");
     }
-    enum sc_status status = fit_shapes(grid, &t, out, err);
-    timings_free(&t);
-    return status;
+    double a_transposed = b[FLOPS] + b[A_TRANSPOSED];
+    out->gemm_share = 1.0 / (b[FLOPS] * out->peak);
+    out->gemm_fixed_s = b[FIXED];
+    out->gemm_transposed_b_share = b[FLOPS] / (b[FLOPS] + b[B_TRANSPOSED]);
+    out->gemm_transposed_a_share = b[FLOPS] / a_transposed;
+    out->gemm_page_stride_share = a_transposed / (a_transposed + b[PAGES]);
+    out->gemm_operand_s = b[OPERANDS];
+    out->gemm_transposed_b_s = b[B_COPIED];
+    return SC_OK;
 }
 
-static bool of_attention(const struct sc_probe *probe, const void *what)
+enum { PRODUCTS, QUERIES, QUERY_ELEMENTS, ATTENTION_TERMS };
+
+static bool attention_terms(const struct sc_probe *probe, const void *what, double *x)
 {
-    return probe->family == SC_PROBE_ATTENTION && probe->attention.backward == *(const bool *)what;
+    const struct sc_attention_work *work = &probe->attention;
+    if (probe->family != SC_PROBE_ATTENTION || work->backward != *(const bool *)what) {
+        return false;
+    }
+    x[PRODUCTS] = sc_attention_flops(work);
+    x[QUERIES] = (double)work->batch * (double)work->query_heads * (double)work->query_length;
+    x[QUERY_ELEMENTS] = x[QUERIES] * (double)work->head_size;
+    return true;
 }
 
-static double queries_of(const struct sc_probe *probe)
-{
-    return (double)probe->attention.batch * (double)probe->attention.query_heads *
-           (double)probe->attention.query_length;
-}
-
-static double flops_per_query(const struct sc_probe *probe, const struct sc_grid *grid)
-{
-    (void)grid;
-    return sc_attention_flops(&probe->attention) / queries_of(probe);
-}
-
-/* Time a query = s_per_query + FLOP a query / rate: relative residuals are those of the time. */
 static enum sc_status fit_attention(const struct sc_grid *grid, struct sc_fits *out,
                                     struct sc_error *err)
 {
     for (int i = 0; i < 2; i++) {
         bool backward = i == 1;
-        struct timings t;
-        struct sc_fit_line line;
-        SC_TRY(gather(grid, of_attention, &backward, flops_per_query, &t, err));
-        size_t at = 0;
-        for (size_t p = 0; p < grid->probes.count; p++) {
-            const struct sc_probe *probe = &grid->probes.items[p];
-            if (of_attention(probe, &backward) && probe->seconds > 0.0) {
-                t.seconds[at++] = probe->seconds / queries_of(probe);
-            }
-        }
-        enum sc_status status = sc_fit_line_robust(t.x, t.seconds, t.count, &line, err);
-        timings_free(&t);
-        SC_TRY(status);
-        out->attention_share[i] = line.b > 0.0 ? fmin(1.0 / (line.b * out->peak), 2.0) : 1.0;
-        out->attention_s_per_query[i] = line.a;
-        out->attention[i] = line.residuals;
+        double b[ATTENTION_TERMS];
+        SC_TRY(gather_and_fit(grid, attention_terms, &backward, ATTENTION_TERMS, b,
+                              &out->attention[i], err));
+        out->attention_share[i] =
+            b[PRODUCTS] > 0.0 ? fmin(1.0 / (b[PRODUCTS] * out->peak), 2.0) : 2.0;
+        out->attention_s_per_query[i] = b[QUERIES];
+        out->attention_s_per_element[i] = b[QUERY_ELEMENTS];
     }
     return SC_OK;
 }
 
-/* A product large enough to be shared out. */
-#define LARGE_FLOPS 2e8
+/* Operations large enough to be shared out well. */
+#define LARGE_GEMM_S 800e-6
+#define LARGE_KERNEL_S 100e-6
 /* Operations whose time tells what sharing out costs. */
 #define SMALL_GEMM_S 600e-6
 #define LEAST_KERNEL_S 3e-6
 #define SMALL_KERNEL_S 60e-6
 
 /* One rank with all cores against one core. */
-static double efficiency(const struct sc_grid *each, const struct sc_grid *whole)
+static double efficiency(const struct sc_grid *each, const struct sc_grid *whole,
+                         enum sc_probe_family family, double least_s)
 {
     double *ratios = calloc(each->probes.count + 1, sizeof(*ratios));
     size_t count = 0;
     for (size_t i = 0; ratios != NULL && i < whole->probes.count && i < each->probes.count; i++) {
         const struct sc_probe *one = &each->probes.items[i], *all = &whole->probes.items[i];
-        if (one->family == SC_PROBE_GEMM && all->family == SC_PROBE_GEMM &&
-            one->flops >= LARGE_FLOPS && all->seconds > 0.0) {
+        if (one->family == family && all->family == family && one->seconds >= least_s &&
+            all->seconds > 0.0) {
             ratios[count++] = one->seconds / all->seconds / (double)whole->cores;
         }
     }
@@ -224,12 +222,14 @@ static double team_seconds(const struct sc_grid *each, const struct sc_grid *who
 /* Products that are shared out unevenly or hardly at all, and kernels of some microseconds. */
 static void fit_team(const struct sc_grid *each, const struct sc_grid *whole, struct sc_fits *out)
 {
-    out->efficiency = whole != NULL ? efficiency(each, whole) : 1.0;
+    out->efficiency = out->memory_efficiency = 1.0;
     if (whole != NULL) {
+        out->efficiency = efficiency(each, whole, SC_PROBE_GEMM, LARGE_GEMM_S);
+        out->memory_efficiency = efficiency(each, whole, SC_PROBE_MEMORY, LARGE_KERNEL_S);
         out->gemm_team_s =
             team_seconds(each, whole, SC_PROBE_GEMM, 0.0, SMALL_GEMM_S, out->efficiency);
         out->memory_team_s = team_seconds(each, whole, SC_PROBE_MEMORY, LEAST_KERNEL_S,
-                                          SMALL_KERNEL_S, out->efficiency);
+                                          SMALL_KERNEL_S, out->memory_efficiency);
     }
 }
 
@@ -248,105 +248,55 @@ static double streaming(const struct sc_grid *grid)
     return median(rates, count);
 }
 
-static bool of_kind(const struct sc_probe *probe, const void *what)
-{
-    return (probe->family == SC_PROBE_MEMORY || probe->family == SC_PROBE_ADAM) &&
-           strcmp(probe->kind, what) == 0;
-}
+enum { ONCE, ELEMENTS, BEYOND, KIND_TERMS };
 
-static double elements_of(const struct sc_probe *probe, const struct sc_grid *grid)
-{
-    (void)grid;
-    return probe->elements;
-}
+struct kind_choice {
+    const char *name;
+    double cache;
+};
 
-/* Sorts by bytes; few enough for insertion. */
-static void sort_by_bytes(struct timings *t)
+static bool kind_terms(const struct sc_probe *probe, const void *what, double *x)
 {
-    for (size_t i = 1; i < t->count; i++) {
-        for (size_t j = i; j > 0 && t->bytes[j] < t->bytes[j - 1]; j--) {
-            double x = t->x[j], s = t->seconds[j], b = t->bytes[j];
-            t->x[j] = t->x[j - 1], t->seconds[j] = t->seconds[j - 1];
-            t->bytes[j] = t->bytes[j - 1];
-            t->x[j - 1] = x, t->seconds[j - 1] = s, t->bytes[j - 1] = b;
-        }
+    const struct kind_choice *choice = what;
+    if ((probe->family != SC_PROBE_MEMORY && probe->family != SC_PROBE_ADAM) ||
+        strcmp(probe->kind, choice->name) != 0) {
+        return false;
     }
+    x[ONCE] = 1.0;
+    x[ELEMENTS] = probe->elements;
+    x[BEYOND] = fmax(probe->bytes - choice->cache, 0.0);
+    return true;
 }
 
-static bool differ(const double *x, size_t count)
-{
-    for (size_t i = 1; i < count; i++) {
-        if (x[i] != x[0]) {
-            return true;
-        }
-    }
-    return false;
-}
+/* Of its part of the last cache, so much at least and at most serves one operation: the rest is
+ * taken by what was written before and will be read. */
+#define LEAST_CACHE_PART (1.0 / 32.0)
+/* A share of bandwidth at which memory costs as good as nothing. */
+#define FREE_MEMORY 100.0
 
-static double beyond(double bytes, double cache)
+static enum sc_status fit_kind(const struct sc_grid *grid, const char *name, double bandwidth,
+                               struct sc_kind_fit *out, struct sc_error *err)
 {
-    return bytes > cache ? bytes - cache : 0.0;
-}
-
-static double kind_seconds(const struct sc_kind_fit *fit, double elements, double bytes,
-                           double cache, double bandwidth)
-{
-    double share = fit->share > 0.0 ? fit->share : 1.0;
-    double memory = beyond(bytes, cache) / (bandwidth * share);
-    return fit->fixed_s + fmax(elements * fit->s_per_element, memory);
-}
-
-/* What the largest operands get from memory, if they are far beyond the cache. Where arithmetic is
- * what bounds them, memory is only known to give no less than that: 0, or that if it is more than a
- * plain copy gets. `t` is sorted by bytes. */
-static double memory_share(const struct timings *t, double cache, double bandwidth,
-                           const struct sc_kind_fit *fit)
-{
-    size_t last = t->count - 1;
-    double left = t->seconds[last] - fit->fixed_s;
-    if (t->bytes[last] < 2.0 * cache || left <= 0.0) {
-        return 0.0;
-    }
-    double share = fmin((t->bytes[last] - cache) / left / bandwidth, 100.0);
-    bool memory_bound = left > 1.1 * t->x[last] * fit->s_per_element;
-    return memory_bound || share > 1.0 ? share : 0.0;
-}
-
-static enum sc_status fit_timings(struct timings *t, double cache, double bandwidth,
-                                  struct sc_kind_fit *out, struct sc_error *err)
-{
-    size_t cached = 0;
-    struct sc_fit_line line = {0};
-    double fitted[64];
-    sort_by_bytes(t);
-    while (cached < t->count && t->bytes[cached] <= cache) {
-        cached++;
-    }
-    cached = cached < 2 ? t->count : cached;
-    if (differ(t->x, cached)) {
-        SC_TRY(sc_fit_line_robust(t->x, t->seconds, cached, &line, err));
-    } else {
-        line.a = median(t->seconds, cached);
-    }
-    out->fixed_s = line.a;
-    out->s_per_element = line.b;
-    out->share = memory_share(t, cache, bandwidth, out);
-    size_t count = t->count < 64 ? t->count : 64;
-    for (size_t i = 0; i < count; i++) {
-        fitted[i] = kind_seconds(out, t->x[i], t->bytes[i], cache, bandwidth);
-    }
-    return sc_fit_residuals(fitted, t->seconds, count, &out->residuals, err);
-}
-
-static enum sc_status fit_kind(const struct sc_grid *grid, const char *name, double cache,
-                               double bandwidth, struct sc_kind_fit *out, struct sc_error *err)
-{
-    struct timings t;
-    SC_TRY(gather(grid, of_kind, name, elements_of, &t, err));
+    long size = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    double part = (size > 0 ? (double)size : 16e6) / (double)grid->cores, best = INFINITY;
+    memset(out, 0, sizeof(*out));
     out->name = name;
-    enum sc_status status = fit_timings(&t, cache, bandwidth, out, err);
-    timings_free(&t);
-    return status;
+    for (double cache = part * LEAST_CACHE_PART; cache <= part; cache *= sqrt(2.0)) {
+        struct kind_choice choice = {name, cache};
+        struct sc_fit_residuals residuals;
+        double b[KIND_TERMS];
+        SC_TRY(gather_and_fit(grid, kind_terms, &choice, KIND_TERMS, b, &residuals, err));
+        if (residuals.median + residuals.p90 < best) {
+            best = residuals.median + residuals.p90;
+            out->fixed_s = b[ONCE];
+            out->s_per_element = b[ELEMENTS];
+            out->share =
+                b[BEYOND] > 0.0 ? fmin(1.0 / (b[BEYOND] * bandwidth), FREE_MEMORY) : FREE_MEMORY;
+            out->cache_bytes = cache;
+            out->residuals = residuals;
+        }
+    }
+    return SC_OK;
 }
 
 static bool known(const struct sc_fits *fits, const char *name)
@@ -359,97 +309,127 @@ static bool known(const struct sc_fits *fits, const char *name)
     return false;
 }
 
-static enum sc_status fit_kinds_at(const struct sc_grid *grid, double cache, double bandwidth,
-                                   struct sc_fits *out, double *score, struct sc_error *err)
-{
-    out->kind_count = 0;
-    *score = 0.0;
-    for (size_t i = 0; i < grid->probes.count; i++) {
-        const struct sc_probe *probe = &grid->probes.items[i];
-        if (probe->family == SC_PROBE_ADAM) {
-            SC_TRY(fit_kind(grid, probe->kind, cache, bandwidth, &out->adam, err));
-        }
-        if (probe->family != SC_PROBE_MEMORY || known(out, probe->kind) ||
-            out->kind_count == SC_FITTED_KINDS_MAX) {
-            continue;
-        }
-        struct sc_kind_fit *fit = &out->kinds[out->kind_count];
-        SC_TRY(fit_kind(grid, probe->kind, cache, bandwidth, fit, err));
-        out->kind_count++;
-        *score += fit->residuals.median + fit->residuals.p90;
-    }
-    return SC_OK;
-}
-
-/* How much of its part of the last cache one operation's operands find: what repeats the timings
- * best. The rest is taken by what was written before and will be read. */
 static enum sc_status fit_kinds(const struct sc_grid *grid, double bandwidth, struct sc_fits *out,
                                 struct sc_error *err)
 {
-    long size = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    double part = (size > 0 ? (double)size : 16e6) / (double)grid->cores, best = INFINITY, score;
-    for (double cache = part / 64.0; cache <= part / 4.0; cache *= 2.0) {
-        SC_TRY(fit_kinds_at(grid, cache, bandwidth, out, &score, err));
-        if (score < best) {
-            best = score;
-            out->cache_bytes = cache;
+    for (size_t i = 0; i < grid->probes.count; i++) {
+        const struct sc_probe *probe = &grid->probes.items[i];
+        if (probe->family == SC_PROBE_ADAM && out->adam.name == NULL) {
+            SC_TRY(fit_kind(grid, probe->kind, bandwidth, &out->adam, err));
+        }
+        if (probe->family == SC_PROBE_MEMORY && !known(out, probe->kind) &&
+            out->kind_count < SC_FITTED_KINDS_MAX) {
+            SC_TRY(fit_kind(grid, probe->kind, bandwidth, &out->kinds[out->kind_count], err));
+            out->kind_count++;
         }
     }
-    return fit_kinds_at(grid, out->cache_bytes, bandwidth, out, &score, err);
+    return SC_OK;
 }
 
 /* ---- collectives ------------------------------------------------------------------------- */
 
-static bool of_all_reduce(const struct sc_probe *probe, const void *what)
+enum { LATENCY, MOVED, COLLECTIVE_TERMS };
+
+/* Collectives of a range of sizes. */
+struct collective_choice {
+    bool all_reduce;
+    int64_t ranks;
+    double least_bytes, most_bytes;
+};
+
+static bool collective_terms(const struct sc_probe *probe, const void *what, double *x)
 {
-    return probe->family == SC_PROBE_COLLECTIVE &&
-           (probe->collective == SC_COLLECTIVE_ALL_REDUCE) == *(const bool *)what;
+    const struct collective_choice *choice = what;
+    if (probe->family != SC_PROBE_COLLECTIVE ||
+        (probe->collective == SC_COLLECTIVE_ALL_REDUCE) != choice->all_reduce ||
+        probe->bytes < choice->least_bytes || probe->bytes > choice->most_bytes) {
+        return false;
+    }
+    x[LATENCY] = 1.0;
+    x[MOVED] = sc_collective_moved(probe->collective, choice->ranks, probe->bytes);
+    return true;
 }
 
-static double moved_of(const struct sc_probe *probe, const struct sc_grid *grid)
+static enum sc_status fit_range(const struct sc_grid *grid, bool all_reduce, double least,
+                                double most, struct sc_collective_fit *out,
+                                struct sc_fit_residuals *residuals, struct sc_error *err)
 {
-    return sc_collective_moved(probe->collective, grid->ranks, probe->bytes);
-}
-
-static enum sc_status fit_collective(const struct sc_grid *grid, bool all_reduce,
-                                     struct sc_collective_fit *out, struct sc_error *err)
-{
-    struct timings t;
-    struct sc_fit_line line;
-    SC_TRY(gather(grid, of_all_reduce, &all_reduce, moved_of, &t, err));
-    enum sc_status status = sc_fit_line_robust(t.x, t.seconds, t.count, &line, err);
-    timings_free(&t);
-    SC_TRY(status);
-    out->latency_s = line.a;
-    out->bus_bandwidth = line.b > 0.0 ? 1.0 / line.b : 1e12;
-    out->residuals = line.residuals;
+    struct collective_choice choice = {all_reduce, grid->ranks, least, most};
+    double b[COLLECTIVE_TERMS];
+    SC_TRY(gather_and_fit(grid, collective_terms, &choice, COLLECTIVE_TERMS, b, residuals, err));
+    out->latency_s = b[LATENCY];
+    out->bus_bandwidth = b[MOVED] > 0.0 ? 1.0 / b[MOVED] : 1e12;
     return SC_OK;
 }
 
+/* Two lines that meet nowhere in particular, or one: how badly they repeat the timings. */
+static enum sc_status fit_split(const struct sc_grid *grid, double split, struct sc_level_fit *out,
+                                double *score, struct sc_error *err)
+{
+    *score = 0.0;
+    out->small_bytes = split;
+    for (int i = 0; i < 2; i++) {
+        struct sc_fit_residuals small = {0}, large = {0};
+        struct sc_collective_fit *below = i == 0 ? &out->small_all_reduce : &out->small_other;
+        struct sc_collective_fit *above = i == 0 ? &out->all_reduce : &out->other;
+        if (split > 0.0) {
+            SC_TRY(fit_range(grid, i == 0, 0.0, split, below, &small, err));
+        }
+        SC_TRY(fit_range(grid, i == 0, nextafter(split, INFINITY), INFINITY, above, &large, err));
+        out->residuals[i] = (struct sc_fit_residuals){
+            .median = fmax(small.median, large.median),
+            .p90 = fmax(small.p90, large.p90),
+            .worst = fmax(small.worst, large.worst),
+            .count = small.count + large.count,
+        };
+        *score += (small.median + small.p90) * (double)small.count +
+                  (large.median + large.p90) * (double)large.count;
+    }
+    return SC_OK;
+}
+
+enum { SIZES_MAX = 32, LEAST_SIZES = 3 };
+
+/* Sizes of the grid's all-reduces, which grow. */
+static int sizes_of(const struct sc_grid *grid, double *sizes)
+{
+    int count = 0;
+    for (size_t i = 0; i < grid->probes.count && count < SIZES_MAX; i++) {
+        const struct sc_probe *probe = &grid->probes.items[i];
+        if (probe->family == SC_PROBE_COLLECTIVE && probe->collective == SC_COLLECTIVE_ALL_REDUCE) {
+            sizes[count++] = probe->bytes;
+        }
+    }
+    return count;
+}
+
+/* Small ones stay in the caches, large ones do not: a second line where it repeats the timings
+ * better by a fifth. */
 static enum sc_status fit_level(const struct sc_grid *grid, struct sc_level_fit *out,
                                 struct sc_error *err)
 {
-    SC_TRY(fit_collective(grid, true, &out->all_reduce, err));
-    return fit_collective(grid, false, &out->other, err);
-}
-
-/* Transfer times of the all-reduces that run alone. */
-static enum sc_status fit_transfers(const struct sc_grid *grid, struct sc_fit_line *out,
-                                    struct sc_error *err)
-{
-    static const bool all_reduce = true;
-    struct timings t;
-    SC_TRY(gather(grid, of_all_reduce, &all_reduce, moved_of, &t, err));
-    size_t at = 0;
-    for (size_t i = 0; i < grid->probes.count; i++) {
-        const struct sc_probe *probe = &grid->probes.items[i];
-        if (of_all_reduce(probe, &all_reduce) && probe->seconds > 0.0) {
-            t.seconds[at++] = fmax(probe->transfer_s, 1e-9);
+    double sizes[SIZES_MAX], best, score;
+    int count = sizes_of(grid, sizes);
+    SC_TRY(fit_split(grid, 0.0, out, &best, err));
+    best *= 0.8;
+    for (int i = LEAST_SIZES - 1; i + LEAST_SIZES < count; i++) {
+        struct sc_level_fit split;
+        SC_TRY(fit_split(grid, sizes[i], &split, &score, err));
+        if (score < best) {
+            best = score;
+            *out = split;
         }
     }
-    enum sc_status status = sc_fit_line_robust(t.x, t.seconds, t.count, out, err);
-    timings_free(&t);
-    return status;
+    return SC_OK;
+}
+
+static double all_reduce_seconds(const struct sc_level_fit *level, const struct sc_probe *probe,
+                                 int64_t ranks)
+{
+    const struct sc_collective_fit *fit =
+        probe->bytes <= level->small_bytes ? &level->small_all_reduce : &level->all_reduce;
+    double moved = sc_collective_moved(SC_COLLECTIVE_ALL_REDUCE, ranks, probe->bytes);
+    return fit->latency_s + moved / fit->bus_bandwidth;
 }
 
 /*
@@ -457,26 +437,39 @@ static enum sc_status fit_transfers(const struct sc_grid *grid, struct sc_fit_li
  * lost to the products, the part of a core that the collective holds; and E is so many times what
  * the collective takes alone.
  */
-static enum sc_status fit_beside(const struct sc_grid *grid, struct sc_transport_fit *out,
-                                 struct sc_error *err)
+static void fit_beside(const struct sc_grid *grid, struct sc_transport_fit *out)
 {
     double held[16], slower[16];
     size_t count = 0;
-    struct sc_fit_line alone;
-    SC_TRY(fit_transfers(grid, &alone, err));
     for (size_t i = 0; i + 1 < grid->probes.count && count < 16; i++) {
         const struct sc_probe *p = &grid->probes.items[i];
         if (p[0].family != SC_PROBE_CHAIN || p[1].family != SC_PROBE_BESIDE ||
             p[1].transfer_s <= 0.0) {
             continue;
         }
-        double expected = alone.a + alone.b * moved_of(&p[1], grid);
+        double alone = all_reduce_seconds(&out->level[0], &p[1], grid->ranks);
         held[count] = fmin(fmax(p[1].seconds - p[0].seconds, 0.0) / p[1].transfer_s, 0.95);
-        slower[count++] = fmax(p[1].transfer_s / expected, 1.0);
+        slower[count++] = fmax(p[1].transfer_s / alone, 1.0);
     }
     out->held_cores = median(held, count);
     out->slowdown_beside_compute = fmax(median(slower, count), 1.0);
-    return SC_OK;
+}
+
+/* How long it takes to notice that a wait is over: small ones tell, beside which nothing else is to
+ * be done. */
+static void fit_waits(const struct sc_grid *grid, struct sc_transport_fit *out)
+{
+    double before[64], after[64];
+    size_t count = 0;
+    for (size_t i = 0; i < grid->probes.count && count < 64; i++) {
+        const struct sc_probe *probe = &grid->probes.items[i];
+        if (probe->family == SC_PROBE_COLLECTIVE) {
+            before[count] = probe->wait_before_s;
+            after[count++] = probe->wait_after_s;
+        }
+    }
+    out->wait_before_s = fmax(median(before, count), 0.0);
+    out->wait_after_s = fmax(median(after, count), 0.0);
 }
 
 enum sc_status sc_calibrate_fit_transport(const struct sc_grid *each, const struct sc_grid *crowded,
@@ -489,7 +482,8 @@ enum sc_status sc_calibrate_fit_transport(const struct sc_grid *each, const stru
     out->has_level[1] = crowded != NULL;
     if (out->has_level[0]) {
         SC_TRY(fit_level(each, &out->level[0], err));
-        SC_TRY(fit_beside(each, out, err));
+        fit_beside(each, out);
+        fit_waits(each, out);
     }
     return out->has_level[1] ? fit_level(crowded, &out->level[1], err) : SC_OK;
 }

@@ -8,21 +8,24 @@
 
 enum { SC_FITTED_KINDS_MAX = SC_HW_KINDS_MAX };
 
-/* t = fixed_s + max(elements s_per_element, bytes beyond the cache / (share of bandwidth)). */
+/* t = fixed_s + elements s_per_element + bytes beyond the cache / (share of a rank's bandwidth). */
 struct sc_kind_fit {
     const char *name;
     double fixed_s, s_per_element;
-    double share; /* 0: no operand was larger than the cache */
+    double share; /* 0: nothing to be seen of memory */
+    double cache_bytes;
     struct sc_fit_residuals residuals;
 };
 
 /* t = latency_s + moved bytes / bus_bandwidth. */
 struct sc_collective_fit {
     double latency_s, bus_bandwidth;
-    struct sc_fit_residuals residuals;
 };
+/* Up to small_bytes one line, beyond another; 0: one line holds for all. */
 struct sc_level_fit {
-    struct sc_collective_fit all_reduce, other;
+    double small_bytes;
+    struct sc_collective_fit small_all_reduce, small_other, all_reduce, other;
+    struct sc_fit_residuals residuals[2]; /* all_reduce, other */
 };
 
 /* One transport on this machine. */
@@ -31,19 +34,23 @@ struct sc_transport_fit {
     bool has_level[2]; /* as many ranks as cores; twice as many */
     struct sc_level_fit level[2];
     double held_cores, slowdown_beside_compute;
+    double wait_before_s, wait_after_s; /* to start it, and to go on after it */
 };
 
 struct sc_fits {
     int64_t cores;
-    /* products: fixed_s + (FLOP + flop_per_byte bytes) / (share peak), of one core */
-    double peak, gemm_share, gemm_fixed_s, gemm_flop_per_byte, gemm_transposed_b_share;
+    /* As model/cost_cores.h prices products and attention, of one core. */
+    double peak, gemm_share, gemm_fixed_s;
+    double gemm_transposed_a_share, gemm_transposed_b_share, gemm_page_stride_share;
+    double gemm_operand_s, gemm_transposed_b_s;
     struct sc_fit_residuals gemm;
-    double attention_share[2], attention_s_per_query[2]; /* forward, backward */
-    struct sc_fit_residuals attention[2];
-    double efficiency;                     /* of all cores together, for one rank */
-    double gemm_team_s, memory_team_s;     /* beside it, an operation */
+    double attention_share[2], attention_s_per_query[2], attention_s_per_element[2];
+    struct sc_fit_residuals attention[2]; /* forward, backward */
+    /* Of all cores together, for one rank: of products, of memory-bound kinds; and beside it, an
+     * operation. */
+    double efficiency, memory_efficiency;
+    double gemm_team_s, memory_team_s;
     double node_bandwidth, core_bandwidth; /* bytes a second */
-    double cache_bytes;                    /* of one core */
     struct sc_kind_fit kinds[SC_FITTED_KINDS_MAX];
     int kind_count;
     struct sc_kind_fit adam;

@@ -29,7 +29,8 @@ enum {
     TOKENS = 2048,
     VOCABULARY = 4000,
     WARMUP_STEPS = 2,
-    EMPTY_OPS = 1000
+    EMPTY_OPS = 1000,
+    PAGE_ELEMENTS = 1024 /* a page of fp32 */
 };
 
 static const struct sc_index nowhere = {.base = 0, .stride = 0, .axis = -1};
@@ -221,14 +222,13 @@ static const char *const layout_names[LAYOUT_COUNT] = {"nt", "nn", "tn"};
 static const struct linear {
     int64_t rows, outputs, inputs;
 } linears[] = {
-    {96, 320, 320},    {192, 320, 320},    {384, 320, 320},    {384, 960, 320},
-    {384, 1280, 320},  {384, 320, 1280},   {384, 160, 320},    {192, 640, 160},
-    {384, 480, 160},   {640, 640, 640},    {640, 1920, 640},   {640, 640, 2560},
-    {640, 2560, 640},  {192, 6000, 320},   {384, 12000, 640},  {96, 640, 640},
-    {96, 1920, 640},   {96, 640, 1920},    {192, 1920, 640},   {192, 640, 1920},
-    {1152, 320, 320},  {1152, 1280, 320},  {1152, 320, 1280},  {1152, 640, 640},
-    {1152, 2560, 640}, {1152, 640, 2560},  {1152, 6000, 640},  {48, 320, 320},
-    {48, 1280, 320},   {640, 1280, 1280},
+    {96, 320, 320},    {192, 320, 320},   {384, 320, 320},   {384, 960, 320},   {384, 1280, 320},
+    {384, 320, 1280},  {384, 160, 320},   {192, 640, 160},   {384, 480, 160},   {640, 640, 640},
+    {640, 1920, 640},  {640, 640, 2560},  {640, 2560, 640},  {192, 6000, 320},  {384, 12000, 640},
+    {96, 640, 640},    {96, 1920, 640},   {96, 640, 1920},   {192, 1920, 640},  {192, 640, 1920},
+    {1152, 320, 320},  {1152, 1280, 320}, {1152, 320, 1280}, {1152, 640, 640},  {1152, 2560, 640},
+    {1152, 640, 2560}, {1152, 6000, 640}, {48, 320, 320},    {48, 1280, 320},   {640, 1280, 1280},
+    {384, 1024, 320},  {640, 1024, 640},  {640, 2048, 320},  {1152, 2048, 640},
 };
 
 static void product(struct builder *b, const struct linear *l, enum layout layout)
@@ -260,7 +260,9 @@ static void product(struct builder *b, const struct linear *l, enum layout layou
                                             .k = k,
                                             .input = SC_FP32,
                                             .output = SC_FP32,
-                                            .transpose_b = layout == FORWARD};
+                                            .transpose_a = weight,
+                                            .transpose_b = layout == FORWARD,
+                                            .page_stride = weight && m % PAGE_ELEMENTS == 0};
         snprintf(probe->shape, sizeof(probe->shape), "%lld x %lld x %lld %s", (long long)m,
                  (long long)n, (long long)k, layout_names[layout]);
     }
@@ -533,7 +535,7 @@ static const struct memory_kind {
 
 static const struct size {
     int64_t rows, cols;
-} sizes[] = {{96, 320},  {384, 320},  {384, 640},  {384, 1280},
+} sizes[] = {{96, 320},   {384, 320},  {384, 640},   {384, 1280},
              {640, 1280}, {640, 2560}, {1152, 2560}, {1024, 4096}};
 
 static void shape_of(struct sc_probe *probe, int64_t rows, int64_t cols)
@@ -673,7 +675,7 @@ static const struct reduction {
     {SC_ALL_GATHER, SC_COLLECTIVE_ALL_GATHER},
 };
 
-/* From the end of what wrote the value (latest of the ranks) to the start of what reads it. */
+/* Between what writes the value and what reads it. */
 static void collective(struct builder *b, const struct reduction *reduction, int64_t elements)
 {
     uint32_t whole = touch(b, result(b, elements, 1));
@@ -789,7 +791,12 @@ static void add_streaming(struct builder *b, bool tiny)
 
 static void add_collectives(struct builder *b, bool tiny)
 {
-    static const int64_t elements[] = {1 << 10, 1 << 14, 1 << 17, 1 << 19, 1 << 21};
+    static const int64_t elements[] = {1 << 10, 1 << 14, 1 << 16, 1 << 17, 1 << 18,
+                                       1 << 19, 1 << 20, 1 << 21, 1 << 23};
+    collective(b, &reductions[0], 1 << 10); /* the first one waits for what went before: not used */
+    if (b->grid->probes.count > 0) {
+        b->grid->probes.count--;
+    }
     for (size_t i = 0; i < (tiny ? 2 : sizeof(elements) / sizeof(*elements)); i++) {
         for (size_t k = 0; k < sizeof(reductions) / sizeof(*reductions); k++) {
             collective(b, &reductions[k], elements[i]);
@@ -924,38 +931,16 @@ static void note_end(void *context, struct sc_device *device, int64_t rank, int6
     watch->end[place(watch, rank, step, index)] = sc_clock();
 }
 
-/* From the latest end over the ranks, for what all ranks wait for together. */
-static double latest_end(const struct watch *watch, int64_t ranks, int64_t step, uint32_t index)
+/* Times of operation `index` of all ranks in one step. */
+static double latest(const struct watch *watch, const double *times, int64_t ranks, int64_t step,
+                     uint32_t index)
 {
-    double latest = 0.0;
+    double most = 0.0;
     for (int64_t r = 0; r < ranks; r++) {
-        double end = watch->end[place(watch, r, step, index)];
-        latest = end > latest ? end : latest;
+        double time = times[place(watch, r, step, index)];
+        most = time > most ? time : most;
     }
-    return latest;
-}
-
-static enum sc_status summarize(const struct watch *watch, int64_t ranks, struct sc_probe *probe,
-                                struct sc_error *err)
-{
-    size_t count = (size_t)(ranks * (watch->steps - WARMUP_STEPS)), used = 0;
-    double *samples = malloc(count * sizeof(*samples));
-    if (samples == NULL) {
-        return sc_fail_memory(err, count * sizeof(*samples));
-    }
-    for (int64_t step = WARMUP_STEPS; step < watch->steps; step++) {
-        double latest = probe->from_end ? latest_end(watch, ranks, step, probe->from) : 0.0;
-        for (int64_t r = 0; r < ranks; r++) {
-            double from =
-                probe->from_end ? latest : watch->begin[place(watch, r, step, probe->from)];
-            samples[used++] = watch->begin[place(watch, r, step, probe->to)] - from;
-        }
-    }
-    double low = sc_fit_quantile(samples, count, 0.1), high = sc_fit_quantile(samples, count, 0.9);
-    probe->seconds = sc_fit_quantile(samples, count, 0.5);
-    probe->spread = probe->seconds > 0.0 ? (high - low) / probe->seconds : 0.0;
-    free(samples);
-    return SC_OK;
+    return most;
 }
 
 static bool has_collective(const struct sc_probe *probe)
@@ -963,16 +948,81 @@ static bool has_collective(const struct sc_probe *probe)
     return probe->family == SC_PROBE_COLLECTIVE || probe->family == SC_PROBE_BESIDE;
 }
 
-/* A collective is seen by the trace alone: no observer is called for it. */
-static void read_transfers(struct sc_grid *grid, const struct sc_trace *trace)
+/* What of a probe is sampled, of one rank in one step. */
+typedef double sample_fn(const struct watch *watch, int64_t ranks, int64_t rank, int64_t step,
+                         const struct sc_probe *probe);
+
+/* From the start of the operation (or the latest end of what all ranks wait for together). */
+static double whole_time(const struct watch *watch, int64_t ranks, int64_t rank, int64_t step,
+                         const struct sc_probe *probe)
 {
-    for (size_t i = 0; i < grid->probes.count; i++) {
-        struct sc_probe *probe = &grid->probes.items[i];
-        if (has_collective(probe) && probe->op < trace->rows.count) {
-            const struct sc_trace_row *row = &trace->rows.items[probe->op];
-            probe->transfer_s = (row->end_us - row->transfer_us) / SC_US_PER_S;
+    double from = probe->from_end ? latest(watch, watch->end, ranks, step, probe->from)
+                                  : watch->begin[place(watch, rank, step, probe->from)];
+    return watch->begin[place(watch, rank, step, probe->to)] - from;
+}
+
+/* The collective alone: from its last arrival. */
+static double transfer_time(const struct watch *watch, int64_t ranks, int64_t rank, int64_t step,
+                            const struct sc_probe *probe)
+{
+    return watch->end[place(watch, rank, step, probe->op)] -
+           latest(watch, watch->begin, ranks, step, probe->op);
+}
+
+static double wait_before(const struct watch *watch, int64_t ranks, int64_t rank, int64_t step,
+                          const struct sc_probe *probe)
+{
+    (void)ranks;
+    return watch->begin[place(watch, rank, step, probe->op)] -
+           watch->end[place(watch, rank, step, probe->from)];
+}
+
+static double wait_after(const struct watch *watch, int64_t ranks, int64_t rank, int64_t step,
+                         const struct sc_probe *probe)
+{
+    (void)ranks;
+    return watch->begin[place(watch, rank, step, probe->to)] -
+           watch->end[place(watch, rank, step, probe->op)];
+}
+
+/* The median over ranks and steps, and how far they spread. */
+static enum sc_status sample(const struct watch *watch, int64_t ranks, const struct sc_probe *probe,
+                             sample_fn *function, double *median, double *spread,
+                             struct sc_error *err)
+{
+    size_t count = (size_t)(ranks * (watch->steps - WARMUP_STEPS)), used = 0;
+    double *samples = malloc(count * sizeof(*samples));
+    if (samples == NULL) {
+        return sc_fail_memory(err, count * sizeof(*samples));
+    }
+    for (int64_t step = WARMUP_STEPS; step < watch->steps; step++) {
+        for (int64_t r = 0; r < ranks; r++) {
+            samples[used++] = function(watch, ranks, r, step, probe);
         }
     }
+    double low = sc_fit_quantile(samples, count, 0.1), high = sc_fit_quantile(samples, count, 0.9);
+    *median = sc_fit_quantile(samples, count, 0.5);
+    if (spread != NULL) {
+        *spread = *median > 0.0 ? (high - low) / *median : 0.0;
+    }
+    free(samples);
+    return SC_OK;
+}
+
+static enum sc_status summarize(const struct watch *watch, int64_t ranks, struct sc_probe *probe,
+                                struct sc_error *err)
+{
+    if (probe->family == SC_PROBE_COLLECTIVE) {
+        SC_TRY(sample(watch, ranks, probe, wait_before, &probe->wait_before_s, NULL, err));
+        SC_TRY(sample(watch, ranks, probe, wait_after, &probe->wait_after_s, NULL, err));
+        SC_TRY(sample(watch, ranks, probe, transfer_time, &probe->seconds, &probe->spread, err));
+        probe->transfer_s = probe->seconds;
+        return SC_OK;
+    }
+    if (has_collective(probe)) {
+        SC_TRY(sample(watch, ranks, probe, transfer_time, &probe->transfer_s, NULL, err));
+    }
+    return sample(watch, ranks, probe, whole_time, &probe->seconds, &probe->spread, err);
 }
 
 static enum sc_status run_watched(struct sc_grid *grid, struct watch *watch, char *machine,
@@ -985,12 +1035,8 @@ static enum sc_status run_watched(struct sc_grid *grid, struct watch *watch, cha
     options.steps = watch->steps - WARMUP_STEPS;
     options.cores = grid->cores;
     options.transport = grid->transport;
-    options.observer = (struct sc_observer){note_begin, note_end, watch};
-    options.trace = true;
+    options.observer = (struct sc_observer){note_begin, note_end, watch, true};
     SC_TRY(sc_run(grid->program, &options, &result, err));
-    if (result.root) {
-        read_transfers(grid, &result.trace);
-    }
     snprintf(machine, machine_size, "%s", result.machine);
     sc_run_result_free(&result);
     return SC_OK;

@@ -36,9 +36,12 @@ struct sc_probe {
     struct sc_attention_work attention; /* SC_PROBE_ATTENTION */
     enum sc_collective collective;      /* SC_PROBE_COLLECTIVE, _BESIDE */
     uint32_t op;                        /* that collective */
-    double transfer_s;                  /* it alone, from the latest member's start to its end */
-    double seconds;                     /* median */
-    double spread;                      /* (90th - 10th percentile) / median */
+    double transfer_s;                  /* it alone, from the latest member's arrival to its end */
+    /* SC_PROBE_COLLECTIVE: from the end of what it stood waiting for to its start; from its end to
+     * the start of what stood waiting for it. */
+    double wait_before_s, wait_after_s;
+    double seconds; /* median; SC_PROBE_COLLECTIVE: transfer_s */
+    double spread;  /* (90th - 10th percentile) / median */
 };
 
 /* Which parts of the grid. */

@@ -50,6 +50,11 @@ static void number(struct writer *w, cJSON *in, const char *key, double value)
     w->failed |= in == NULL || cJSON_AddNumberToObject(in, key, strtod(text, NULL)) == NULL;
 }
 
+static void exact(struct writer *w, cJSON *in, const char *key, double value)
+{
+    w->failed |= in == NULL || cJSON_AddNumberToObject(in, key, value) == NULL;
+}
+
 static void text(struct writer *w, cJSON *in, const char *key, const char *value)
 {
     w->failed |= in == NULL || cJSON_AddStringToObject(in, key, value) == NULL;
@@ -142,6 +147,27 @@ static void add_alpha_beta(struct writer *w, cJSON *in, const char *key,
     number(w, figures, "bus_bandwidth_gb_per_s", fit->bus_bandwidth / SC_GIGA);
 }
 
+/* Figures for some groups or sizes; `least_members` and `most_bytes` 0: no limit. */
+static void add_variant(struct writer *w, cJSON *variants, double least_members, double most_bytes,
+                        const struct sc_collective_fit *all_reduce,
+                        const struct sc_collective_fit *other)
+{
+    cJSON *variant = cJSON_CreateObject();
+    if (least_members > 0.0) {
+        number(w, variant, "minimum_members_per_node", least_members);
+    }
+    if (most_bytes > 0.0) {
+        exact(w, variant, "maximum_bytes", most_bytes + 1.0);
+    }
+    add_alpha_beta(w, variant, "all_reduce", all_reduce);
+    add_alpha_beta(w, variant, "other", other);
+    if (!cJSON_AddItemToArray(variants, variant)) {
+        cJSON_Delete(variant);
+        w->failed = true;
+    }
+}
+
+/* The first variant that holds counts: small ones before all of a group. */
 static void add_level(struct writer *w, cJSON *levels, enum sc_run_transport transport)
 {
     const struct sc_transport_fit *f = &w->fits->transport[transport];
@@ -151,17 +177,18 @@ static void add_level(struct writer *w, cJSON *levels, enum sc_run_transport tra
     number(w, level, "held_multiprocessors", f->held_cores);
     number(w, level, "slowdown_beside_compute", f->slowdown_beside_compute);
     number(w, level, "memory_bytes_per_byte", transports[transport].memory_bytes_per_byte);
-    if (!f->has_level[1]) {
-        return;
-    }
     cJSON *variants = level ? cJSON_AddArrayToObject(level, "variants") : NULL;
-    cJSON *crowded = cJSON_CreateObject();
-    number(w, crowded, "minimum_members_per_node", (double)f->ranks + 1.0);
-    add_alpha_beta(w, crowded, "all_reduce", &f->level[1].all_reduce);
-    add_alpha_beta(w, crowded, "other", &f->level[1].other);
-    if (!cJSON_AddItemToArray(variants, crowded)) {
-        cJSON_Delete(crowded);
-        w->failed = true;
+    w->failed |= variants == NULL;
+    for (int i = f->has_level[1] ? 1 : 0; i >= 0; i--) {
+        const struct sc_level_fit *fit = &f->level[i];
+        double members = i > 0 ? (double)f->ranks + 1.0 : 0.0;
+        if (fit->small_bytes > 0.0) {
+            add_variant(w, variants, members, fit->small_bytes, &fit->small_all_reduce,
+                        &fit->small_other);
+        }
+        if (i > 0) {
+            add_variant(w, variants, members, 0.0, &fit->all_reduce, &fit->other);
+        }
     }
 }
 
@@ -185,8 +212,8 @@ static void say_residuals(const struct sc_fits *fits, enum sc_run_transport tran
     char first[160], second[160];
     snprintf(out, size, "%s, %lld ranks: all_reduce %s; other %s; ",
              sc_run_transport_name(transport), (long long)f->ranks,
-             residuals(&f->level[0].all_reduce.residuals, first, sizeof(first)),
-             residuals(&f->level[0].other.residuals, second, sizeof(second)));
+             residuals(&f->level[0].residuals[0], first, sizeof(first)),
+             residuals(&f->level[0].residuals[1], second, sizeof(second)));
 }
 
 static void add_collectives(struct writer *w, cJSON *root, enum sc_run_transport chosen)
@@ -226,6 +253,7 @@ static void add_kind(struct writer *w, cJSON *in, const struct sc_kind_fit *kind
     }
     if (kind->share > 0.0) {
         number(w, in, "bandwidth_share", kind->share);
+        number(w, in, "cache_bytes", kind->cache_bytes);
     }
     source(w, in, "measured: %s", residuals(&kind->residuals, line, sizeof(line)));
 }
@@ -240,6 +268,24 @@ static const struct sc_kind_fit *kind_of(const struct sc_fits *fits, const char 
     return NULL;
 }
 
+static void add_cores(struct writer *w, cJSON *compute)
+{
+    const struct sc_fits *f = w->fits;
+    cJSON *cores = object(w, compute, "cores");
+    number(w, cores, "gemm_transposed_a_share", f->gemm_transposed_a_share);
+    number(w, cores, "gemm_transposed_b_share", f->gemm_transposed_b_share);
+    number(w, cores, "gemm_page_stride_share", f->gemm_page_stride_share);
+    number(w, cores, "gemm_operand_ns_per_element", f->gemm_operand_s * SC_GIGA);
+    number(w, cores, "gemm_transposed_b_ns_per_element", f->gemm_transposed_b_s * SC_GIGA);
+    number(w, cores, "gemm_team_us", f->gemm_team_s * SC_US_PER_S);
+    number(w, cores, "attention_forward_ns_per_query", f->attention_s_per_query[0] * SC_GIGA);
+    number(w, cores, "attention_backward_ns_per_query", f->attention_s_per_query[1] * SC_GIGA);
+    number(w, cores, "attention_forward_ns_per_element", f->attention_s_per_element[0] * SC_GIGA);
+    number(w, cores, "attention_backward_ns_per_element", f->attention_s_per_element[1] * SC_GIGA);
+    number(w, cores, "memory_bound_team_us", f->memory_team_s * SC_US_PER_S);
+    number(w, cores, "memory_bound_parallel_efficiency", f->memory_efficiency);
+}
+
 static void add_compute(struct writer *w, cJSON *root)
 {
     const struct sc_fits *f = w->fits;
@@ -248,16 +294,11 @@ static void add_compute(struct writer *w, cJSON *root)
     cJSON *gemm = object(w, compute, "gemm");
     number(w, object(w, gemm, "peak_share"), "fp32", f->gemm_share);
     number(w, gemm, "fixed_us", f->gemm_fixed_s * SC_US_PER_S);
-    number(w, gemm, "flop_per_byte", f->gemm_flop_per_byte);
-    number(w, gemm, "transposed_b_share", f->gemm_transposed_b_share);
-    number(w, gemm, "team_us", f->gemm_team_s * SC_US_PER_S);
     source(w, gemm, "measured: %s", residuals(&f->gemm, line, sizeof(line)));
     cJSON *attention = object(w, compute, "attention");
     number(w, attention, "forward_peak_share", f->attention_share[0]);
     number(w, attention, "backward_peak_share", f->attention_share[1]);
     number(w, attention, "fixed_us", 0.0);
-    number(w, attention, "forward_ns_per_query", f->attention_s_per_query[0] * SC_GIGA);
-    number(w, attention, "backward_ns_per_query", f->attention_s_per_query[1] * SC_GIGA);
     source(w, attention, "measured: forward %s; backward %s",
            residuals(&f->attention[0], line, sizeof(line)),
            residuals(&f->attention[1], other, sizeof(other)));
@@ -265,18 +306,14 @@ static void add_compute(struct writer *w, cJSON *root)
     const struct sc_kind_fit *plain = kind_of(f, "scale");
     number(w, memory, "bandwidth_share", 1.0);
     number(w, memory, "fixed_us", plain ? plain->fixed_s * SC_US_PER_S : 1.0);
-    number(w, memory, "cache_bytes", f->cache_bytes);
-    number(w, memory, "team_us", f->memory_team_s * SC_US_PER_S);
     cJSON *kinds = object(w, memory, "kinds");
     for (int i = 0; i < f->kind_count; i++) {
         add_kind(w, object(w, kinds, f->kinds[i].name), &f->kinds[i]);
     }
     cJSON *adam = object(w, compute, "adam");
     add_kind(w, adam, &f->adam);
-    if (!(f->adam.share > 0.0)) {
-        number(w, adam, "bandwidth_share", 1.0);
-    }
-    source(w, compute, "measured; the cache is what repeats the memory-bound timings best");
+    add_cores(w, compute);
+    source(w, compute, "measured; caches are what repeats the memory-bound timings best");
 }
 
 static void add_host(struct writer *w, cJSON *root)
@@ -287,7 +324,14 @@ static void add_host(struct writer *w, cJSON *root)
     number(w, issue, "collective_us", us);
     number(w, issue, "copy_us", us);
     number(w, issue, "steps_ahead", 2.0);
-    source(w, issue, "measured: a step of operations with nothing to do");
+    const struct sc_transport_fit *threads = &w->fits->transport[SC_TRANSPORT_THREADS];
+    if (threads->has_level[0]) {
+        number(w, issue, "kernel_wait_us", threads->wait_after_s * SC_US_PER_S);
+        number(w, issue, "collective_wait_us", threads->wait_before_s * SC_US_PER_S);
+    }
+    source(w, issue,
+           "measured: a step of operations with nothing to do; waits: before and after collectives "
+           "of threads, median over sizes");
     cJSON *adam = object(w, root, "host_adam");
     number(w, adam, "bytes_per_parameter", HOST_ADAM_BYTES);
     number(w, adam, "bandwidth_share",

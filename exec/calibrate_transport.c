@@ -13,11 +13,14 @@ enum {
     LEAST_STEPS = 5,
     MOST_STEPS = 31,
     TINY_STEPS = 2,
-    CHAIN_MAX = 2000
+    CHAIN_MAX = 2000,
+    TIMES = 5 /* of a probe, in the file */
 };
 
 /* The chain outlasts the collective by so much, also when the collective slows down beside it. */
 #define CHAIN_ROOM 1.5
+/* The chains of one step take no more than this part of the time. */
+#define STEPS_WORTH 10.0
 
 /* What process 0 finds out in a trial and all do then. */
 struct decision {
@@ -71,7 +74,9 @@ static void decide(const struct sc_transport_task *task, const struct sc_grid *t
     double product_s, reduce_s;
     read_trial(trial, &product_s, &reduce_s);
     double chain = ceil(CHAIN_ROOM * reduce_s / fmax(product_s, 1e-7));
-    out->chain = (int64_t)fmin(fmax(chain, TRIAL_CHAIN), CHAIN_MAX);
+    double affordable = task->seconds / STEPS_WORTH / (2.0 * chained_megabytes(trial) * product_s);
+    chain = fmin(fmin(chain, CHAIN_MAX), affordable);
+    out->chain = (int64_t)fmax(chain, TRIAL_CHAIN);
     double step = took / 3.0 +
                   2.0 * chained_megabytes(trial) * product_s * (double)(out->chain - TRIAL_CHAIN);
     double room = (task->seconds - took) / fmax(step, 1e-6) - 2.0;
@@ -123,8 +128,9 @@ static cJSON *timings(const struct sc_grid *grid)
     cJSON *probes = cJSON_AddArrayToObject(root, "probes");
     for (size_t i = 0; i < grid->probes.count; i++) {
         const struct sc_probe *probe = &grid->probes.items[i];
-        const double numbers[] = {probe->seconds, probe->spread, probe->transfer_s};
-        cJSON_AddItemToArray(probes, cJSON_CreateDoubleArray(numbers, 3));
+        const double numbers[TIMES] = {probe->seconds, probe->spread, probe->transfer_s,
+                                       probe->wait_before_s, probe->wait_after_s};
+        cJSON_AddItemToArray(probes, cJSON_CreateDoubleArray(numbers, TIMES));
     }
     return root;
 }
@@ -142,9 +148,10 @@ static enum sc_status read_probe(const struct sc_json *probes, int index, struct
                                  struct sc_error *err)
 {
     struct sc_json probe, number;
-    double *const numbers[] = {&out->seconds, &out->spread, &out->transfer_s};
+    double *const numbers[TIMES] = {&out->seconds, &out->spread, &out->transfer_s,
+                                    &out->wait_before_s, &out->wait_after_s};
     SC_TRY(sc_json_at(probes, index, &probe, err));
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < TIMES; i++) {
         SC_TRY(sc_json_at(&probe, i, &number, err));
         SC_TRY(sc_json_number(&number, NULL, -1e9, 1e9, numbers[i], err));
     }

@@ -26,15 +26,16 @@ enum sc_run_transport {
     SC_TRANSPORT_COUNT
 };
 
-/* Sees every operation of the step list of a rank, but not collectives, just before and just after
- * it runs, on the thread that runs it. `device` goes to the backend's `read`. Used by checks and
- * tests. */
+/* Sees every operation of the step list of a rank just before and just after it runs, on the thread
+ * that runs it; collectives only on request: before when the rank takes part, after when its result
+ * is complete. `device` goes to the backend's `read`. Used by calibration, checks and tests. */
 struct sc_device;
 struct sc_observer {
     void (*before)(void *context, struct sc_device *device, int64_t rank, int64_t step,
                    uint32_t op);
     void (*after)(void *context, struct sc_device *device, int64_t rank, int64_t step, uint32_t op);
     void *context;
+    bool collectives;
 };
 
 /* Makes one rank fail, for tests of what happens then. */

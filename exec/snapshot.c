@@ -108,7 +108,8 @@ enum sc_status sc_snapshot_open(struct sc_snapshot *snapshot, const struct sc_ba
         return SC_OK;
     SC_TRY(open_flats(snapshot, room_elements(program), err));
     if (options->snapshot_step >= 0)
-        options->observer = (struct sc_observer){before, after, snapshot};
+        options->observer =
+            (struct sc_observer){.before = before, .after = after, .context = snapshot};
     return SC_OK;
 }
 

@@ -1,6 +1,8 @@
 /* Rooflines of products, attention, memory-bound work and Adam. */
 #include "model/cost_compute.h"
 
+#include "model/cost_cores.h"
+
 #define PRODUCTS_FORWARD 2.0  /* scores, values */
 #define PRODUCTS_BACKWARD 5.0 /* scores again, dV, dP, dQ, dK */
 #define FLOP_PER_ENTRY 2.0    /* a multiplication and an addition */
@@ -33,11 +35,9 @@ static enum sc_status use_flops(const struct sc_hardware *hardware, enum sc_dtyp
     return SC_OK;
 }
 
-/* A rank with several cores shares an operation out among them. */
-static double team_seconds(const struct sc_hardware *hardware, double team_s)
+static bool on_cores(const struct sc_hardware *hardware)
 {
-    bool team = hardware->device.kind == SC_CORES && hardware->device.multiprocessors > 1.0;
-    return team ? team_s : 0.0;
+    return hardware->device.kind == SC_CORES;
 }
 
 /* ---- products ---- */
@@ -61,18 +61,18 @@ enum sc_status sc_cost_gemm(const struct sc_hardware *hardware, const struct sc_
                             struct sc_cost *out, struct sc_error *err)
 {
     enum sc_hw_peak peak = sc_hardware_peak_of(work->input);
-    double share = hardware->compute.gemm_peak_share[peak] *
-                   (work->transpose_b ? hardware->compute.gemm_transposed_b_share : 1.0);
+    double share = hardware->compute.gemm_peak_share[peak];
     struct sc_cost cost;
+    if (on_cores(hardware)) {
+        return sc_cost_cores_gemm(hardware, work, out, err);
+    }
     sc_cost_clear(&cost);
     if (!(share > 0.0)) {
         return fail_missing(hardware, "compute.gemm.peak_share", peak, err);
     }
-    double copies = hardware->compute.gemm_flop_per_byte * sc_gemm_bytes(work);
-    SC_TRY(use_flops(hardware, work->input, sc_gemm_flops(work) + copies, share, &cost, err));
+    SC_TRY(use_flops(hardware, work->input, sc_gemm_flops(work), share, &cost, err));
     use_memory(hardware, sc_gemm_bytes(work), hardware->compute.memory_bound_share, &cost);
-    cost.latency_s =
-        hardware->compute.gemm_fixed_s + team_seconds(hardware, hardware->compute.gemm_team_s);
+    cost.latency_s = hardware->compute.gemm_fixed_s;
     sc_cost_set_bound(hardware, &cost);
     *out = cost;
     return SC_OK;
@@ -99,16 +99,6 @@ double sc_attention_bytes(const struct sc_attention_work *work)
     return (double)work->batch * (passes * forward + FP32_BYTES * query_rows);
 }
 
-/* What the queries cost beside the products, as FLOP at the products' rate. */
-static double query_flops(const struct sc_hardware *hardware, const struct sc_attention_work *work,
-                          double rate)
-{
-    double s_per_query = work->backward ? hardware->compute.attention_backward_s_per_query
-                                        : hardware->compute.attention_forward_s_per_query;
-    double queries = (double)work->batch * (double)work->query_heads * (double)work->query_length;
-    return queries * s_per_query * rate / hardware->device.units_speed;
-}
-
 enum sc_status sc_cost_attention(const struct sc_hardware *hardware,
                                  const struct sc_attention_work *work, struct sc_cost *out,
                                  struct sc_error *err)
@@ -117,6 +107,9 @@ enum sc_status sc_cost_attention(const struct sc_hardware *hardware,
                                   : hardware->compute.attention_forward_share;
     double fixed = hardware->compute.attention_fixed_s;
     struct sc_cost cost;
+    if (on_cores(hardware)) {
+        return sc_cost_cores_attention(hardware, work, out, err);
+    }
     sc_cost_clear(&cost);
     if (!(share > 0.0)) {
         return sc_fail(err, SC_BAD_INPUT,
@@ -124,10 +117,8 @@ enum sc_status sc_cost_attention(const struct sc_hardware *hardware,
                        hardware->name);
     }
     SC_TRY(use_flops(hardware, work->dtype, sc_attention_flops(work), share, &cost, err));
-    cost.use[SC_COST_COMPUTE].amount += query_flops(hardware, work, cost.use[SC_COST_COMPUTE].rate);
     use_memory(hardware, sc_attention_bytes(work), hardware->compute.memory_bound_share, &cost);
-    cost.latency_s = (fixed >= 0.0 ? fixed : hardware->compute.gemm_fixed_s) +
-                     team_seconds(hardware, hardware->compute.memory_bound_team_s);
+    cost.latency_s = fixed >= 0.0 ? fixed : hardware->compute.gemm_fixed_s;
     sc_cost_set_bound(hardware, &cost);
     *out = cost;
     return SC_OK;
@@ -135,43 +126,45 @@ enum sc_status sc_cost_attention(const struct sc_hardware *hardware,
 
 /* ---- memory-bound work ---- */
 
-/* Work that the units bound by the element: s_per_element of one device, or of one core. */
-static void use_elements(const struct sc_hardware *hardware, double elements, double s_per_element,
-                         struct sc_cost *out)
+/* The kind's figures, and where it has none the general ones. */
+static struct sc_hw_kind figures_of(const struct sc_hardware *hardware, const char *kind)
 {
-    if (s_per_element > 0.0) {
-        out->use[SC_COST_COMPUTE].amount = elements;
-        out->use[SC_COST_COMPUTE].rate = hardware->device.units_speed / s_per_element;
+    const struct sc_hw_kind *row = sc_hardware_kind(hardware, kind);
+    struct sc_hw_kind out = {.bandwidth_share = hardware->compute.memory_bound_share,
+                             .fixed_s = hardware->compute.memory_bound_fixed_s};
+    if (row != NULL) {
+        out.bandwidth_share =
+            row->bandwidth_share > 0.0 ? row->bandwidth_share : out.bandwidth_share;
+        out.fixed_s = row->fixed_s >= 0.0 ? row->fixed_s : out.fixed_s;
+        out.s_per_element = row->s_per_element;
+        out.cache_bytes = row->cache_bytes;
     }
+    return out;
 }
 
-/* What of an operation's bytes goes through memory: all of them, or, where its arithmetic is known
- * as well, those beyond the cache. */
-static double beyond_cache(const struct sc_hardware *hardware, double bytes, double s_per_element)
+/* Bytes, and elements where the units bound them, proceed together. */
+static void price_kind(const struct sc_hardware *hardware, const struct sc_hw_kind *kind,
+                       double bytes, double elements, struct sc_cost *out)
 {
-    double cache = hardware->compute.cache_bytes * hardware->device.multiprocessors;
-    if (hardware->device.kind != SC_CORES || !(cache > 0.0) || !(s_per_element > 0.0)) {
-        return bytes;
+    if (on_cores(hardware)) {
+        sc_cost_cores_memory_bound(hardware, kind, bytes, elements, out);
+        return;
     }
-    return bytes > cache ? bytes - cache : 0.0;
+    sc_cost_clear(out);
+    out->latency_s = kind->fixed_s;
+    if (kind->s_per_element > 0.0) {
+        out->use[SC_COST_COMPUTE].amount = elements;
+        out->use[SC_COST_COMPUTE].rate = 1.0 / kind->s_per_element;
+    }
+    use_memory(hardware, bytes, kind->bandwidth_share, out);
+    sc_cost_set_bound(hardware, out);
 }
 
 void sc_cost_memory_bound(const struct sc_hardware *hardware, const char *kind, double bytes,
                           double elements, struct sc_cost *out)
 {
-    const struct sc_hw_kind *row = sc_hardware_kind(hardware, kind);
-    double share = hardware->compute.memory_bound_share;
-    double s_per_element = row != NULL ? row->s_per_element : 0.0;
-    sc_cost_clear(out);
-    out->latency_s = hardware->compute.memory_bound_fixed_s;
-    if (row != NULL) {
-        share = row->bandwidth_share > 0.0 ? row->bandwidth_share : share;
-        out->latency_s = row->fixed_s >= 0.0 ? row->fixed_s : out->latency_s;
-        use_elements(hardware, elements, s_per_element, out);
-    }
-    out->latency_s += team_seconds(hardware, hardware->compute.memory_bound_team_s);
-    use_memory(hardware, beyond_cache(hardware, bytes, s_per_element), share, out);
-    sc_cost_set_bound(hardware, out);
+    const struct sc_hw_kind figures = figures_of(hardware, kind);
+    price_kind(hardware, &figures, bytes, elements, out);
 }
 
 static enum sc_status host_adam(const struct sc_hardware *hardware, double parameters,
@@ -191,12 +184,13 @@ static void device_adam(const struct sc_hardware *hardware, double parameters, d
                         struct sc_cost *out)
 {
     double fixed = hardware->compute.adam_fixed_s;
-    out->latency_s = (fixed >= 0.0 ? fixed : hardware->compute.memory_bound_fixed_s) +
-                     team_seconds(hardware, hardware->compute.memory_bound_team_s);
-    double s_per_element = hardware->compute.adam_s_per_element;
-    use_elements(hardware, parameters, s_per_element, out);
-    use_memory(hardware, beyond_cache(hardware, bytes, s_per_element), hardware->compute.adam_share,
-               out);
+    const struct sc_hw_kind figures = {
+        .bandwidth_share = hardware->compute.adam_share,
+        .s_per_element = hardware->compute.adam_s_per_element,
+        .cache_bytes = hardware->compute.adam_cache_bytes,
+        .fixed_s = fixed >= 0.0 ? fixed : hardware->compute.memory_bound_fixed_s,
+    };
+    price_kind(hardware, &figures, bytes, parameters, out);
 }
 
 enum sc_status sc_cost_adam(const struct sc_hardware *hardware, enum sc_hw_place place,
@@ -209,8 +203,8 @@ enum sc_status sc_cost_adam(const struct sc_hardware *hardware, enum sc_hw_place
         device_adam(hardware, parameters, bytes, &cost);
     } else {
         SC_TRY(host_adam(hardware, parameters, &cost, err));
+        sc_cost_set_bound(hardware, &cost);
     }
-    sc_cost_set_bound(hardware, &cost);
     *out = cost;
     return SC_OK;
 }

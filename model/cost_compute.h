@@ -19,7 +19,9 @@ struct sc_gemm_work {
     int64_t batch, m, n, k;
     enum sc_dtype input, output; /* the inputs' type sets the rate */
     bool accumulate;             /* the output is read as well */
+    bool transpose_a;            /* a is stored [k, m] */
     bool transpose_b;            /* b is stored [n, k] */
+    bool page_stride;            /* a transposed a's rows are whole pages of 4 KiB apart */
     double epilogue_bytes;       /* further bytes that a fused epilogue reads or writes */
 };
 

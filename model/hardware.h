@@ -111,7 +111,10 @@ struct sc_hw_kind {
     char name[SC_HW_NAME_SIZE]; /* the operation kind's name: "activation", "norm", ... */
     double bandwidth_share;     /* 0: as compute.memory_bound */
     double s_per_element;       /* 0: memory is the only bound; on cores: of one core */
-    double fixed_s;             /* negative: as compute.memory_bound */
+    /* Cores: operands of one operation up to so many bytes stay in a core's part of the cache; only
+     * what is beyond counts as memory traffic. */
+    double cache_bytes;
+    double fixed_s; /* negative: as compute.memory_bound */
 };
 
 struct sc_hardware {
@@ -150,24 +153,28 @@ struct sc_hardware {
     struct {
         double gemm_peak_share[SC_PEAK_COUNT]; /* 0: not stated */
         double gemm_fixed_s;
-        double gemm_flop_per_byte; /* copying a byte of an operand takes as long as so many FLOP */
-        double gemm_transposed_b_share; /* factor on peak_share where B is read transposed */
-        /* Cores: what sharing one operation out among a rank's cores costs, where it has several.
-         */
-        double gemm_team_s, memory_bound_team_s;
         double attention_forward_share, attention_backward_share, attention_fixed_s;
-        /* Beside the products, for each query of a head; on cores: of one core. */
-        double attention_forward_s_per_query, attention_backward_s_per_query;
         double memory_bound_share, memory_bound_fixed_s;
-        /* Cores: operands of one operation up to so many bytes stay in a core's part of the cache;
-         * only what is beyond counts as memory traffic. */
-        double cache_bytes;
-        double adam_share, adam_fixed_s, adam_s_per_element;
+        double adam_share, adam_fixed_s, adam_s_per_element, adam_cache_bytes;
+        /* Cores alone; model/cost_cores.h says how they are used. */
+        struct {
+            /* Factors on peak_share where A or B is read transposed, and where a transposed A's
+             * rows are whole pages apart (they fall on one another in the caches). */
+            double gemm_transposed_a_share, gemm_transposed_b_share, gemm_page_stride_share;
+            double gemm_operand_s, gemm_transposed_b_s; /* copying an element, on one core */
+            double attention_s_per_query[2];            /* forward, backward; on one core */
+            double attention_s_per_element[2];          /* of the queries */
+            double gemm_team_s, memory_bound_team_s;    /* sharing an operation out among cores */
+            double memory_bound_efficiency;             /* of all cores together, for one rank */
+        } cores;
         int kind_count;
         struct sc_hw_kind kinds[SC_HW_KINDS_MAX];
     } compute;
     struct {
         double kernel_s, collective_s, copy_s, captured_s; /* host time to issue one operation */
+        /* From the end of an operation on another stream to the start of one that stood waiting for
+         * it: what signalling between streams takes. */
+        double kernel_wait_s, collective_wait_s;
         int64_t steps_ahead;
     } issue;
     struct {

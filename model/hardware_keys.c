@@ -44,6 +44,7 @@
 #define SHARE(name, type, member, required) NUMBER(name, type, member, required, 1.0, LEAST, 2.0)
 #define TIME_US(name, type, member, required)                                                      \
     NUMBER(name, type, member, required, US, 0.0, SC_LARGEST)
+#define TIME_NS(name, type, member) NUMBER(name, type, member, false, NS, 0.0, SC_LARGEST)
 #define BYTES(name, type, member, required)                                                        \
     NUMBER(name, type, member, required, 1.0, 0.0, MOST_BYTES)
 
@@ -86,32 +87,39 @@ static const struct sc_key collectives_keys[] = {TEXT("transport", HW, transport
 static const struct sc_key no_keys[] = {END};
 static const struct sc_key gemm_keys[] = {
     TIME_US("fixed_us", HW, compute.gemm_fixed_s, true),
-    NUMBER("flop_per_byte", HW, compute.gemm_flop_per_byte, false, 1.0, 0.0, 1e6),
-    SHARE("transposed_b_share", HW, compute.gemm_transposed_b_share, false),
-    TIME_US("team_us", HW, compute.gemm_team_s, false),
     END,
 };
 static const struct sc_key attention_keys[] = {
     SHARE("forward_peak_share", HW, compute.attention_forward_share, true),
     SHARE("backward_peak_share", HW, compute.attention_backward_share, true),
     TIME_US("fixed_us", HW, compute.attention_fixed_s, false),
-    NUMBER("forward_ns_per_query", HW, compute.attention_forward_s_per_query, false, NS, 0.0,
-           SC_LARGEST),
-    NUMBER("backward_ns_per_query", HW, compute.attention_backward_s_per_query, false, NS, 0.0,
-           SC_LARGEST),
     END,
 };
 static const struct sc_key memory_bound_keys[] = {
     SHARE("bandwidth_share", HW, compute.memory_bound_share, true),
     TIME_US("fixed_us", HW, compute.memory_bound_fixed_s, true),
-    BYTES("cache_bytes", HW, compute.cache_bytes, false),
-    TIME_US("team_us", HW, compute.memory_bound_team_s, false),
     END,
 };
 static const struct sc_key adam_keys[] = {
-    SHARE("bandwidth_share", HW, compute.adam_share, true),
+    NUMBER("bandwidth_share", HW, compute.adam_share, true, 1.0, LEAST, 100.0),
     TIME_US("fixed_us", HW, compute.adam_fixed_s, false),
-    NUMBER("ns_per_element", HW, compute.adam_s_per_element, false, NS, 0.0, SC_LARGEST),
+    TIME_NS("ns_per_element", HW, compute.adam_s_per_element),
+    BYTES("cache_bytes", HW, compute.adam_cache_bytes, false),
+    END,
+};
+static const struct sc_key cores_keys[] = {
+    SHARE("gemm_transposed_a_share", HW, compute.cores.gemm_transposed_a_share, false),
+    SHARE("gemm_transposed_b_share", HW, compute.cores.gemm_transposed_b_share, false),
+    SHARE("gemm_page_stride_share", HW, compute.cores.gemm_page_stride_share, false),
+    TIME_NS("gemm_operand_ns_per_element", HW, compute.cores.gemm_operand_s),
+    TIME_NS("gemm_transposed_b_ns_per_element", HW, compute.cores.gemm_transposed_b_s),
+    TIME_US("gemm_team_us", HW, compute.cores.gemm_team_s, false),
+    TIME_NS("attention_forward_ns_per_query", HW, compute.cores.attention_s_per_query[0]),
+    TIME_NS("attention_backward_ns_per_query", HW, compute.cores.attention_s_per_query[1]),
+    TIME_NS("attention_forward_ns_per_element", HW, compute.cores.attention_s_per_element[0]),
+    TIME_NS("attention_backward_ns_per_element", HW, compute.cores.attention_s_per_element[1]),
+    TIME_US("memory_bound_team_us", HW, compute.cores.memory_bound_team_s, false),
+    SHARE("memory_bound_parallel_efficiency", HW, compute.cores.memory_bound_efficiency, false),
     END,
 };
 static const struct sc_key issue_keys[] = {
@@ -119,6 +127,8 @@ static const struct sc_key issue_keys[] = {
     TIME_US("collective_us", HW, issue.collective_s, true),
     TIME_US("copy_us", HW, issue.copy_s, true),
     TIME_US("captured_us", HW, issue.captured_s, false),
+    TIME_US("kernel_wait_us", HW, issue.kernel_wait_s, false),
+    TIME_US("collective_wait_us", HW, issue.collective_wait_s, false),
     WHOLE("steps_ahead", HW, issue.steps_ahead, false, 1, 2),
     END,
 };
@@ -130,7 +140,8 @@ static const struct sc_key host_adam_keys[] = {
 
 static const char *const device_others[] = {"peak_tflop_per_s", "parallel_efficiency", NULL};
 static const char *const collectives_others[] = {"convention", "levels", NULL};
-static const char *const compute_others[] = {"gemm", "attention", "memory_bound", "adam", NULL};
+static const char *const compute_others[] = {"gemm", "attention", "memory_bound",
+                                             "adam", "cores",     NULL};
 static const char *const gemm_others[] = {"peak_share", NULL};
 static const char *const memory_bound_others[] = {"kinds", NULL};
 
@@ -144,6 +155,7 @@ const struct sc_hw_section sc_hw_sections[] = {
     {"compute", "attention", false, attention_keys, NULL},
     {"compute", "memory_bound", true, memory_bound_keys, memory_bound_others},
     {"compute", "adam", true, adam_keys, NULL},
+    {"compute", "cores", false, cores_keys, NULL},
     {NULL, "issue", true, issue_keys, NULL},
     {NULL, "host_adam", false, host_adam_keys, NULL},
     {NULL, NULL, false, NULL, NULL},
@@ -212,7 +224,8 @@ const struct sc_key sc_hw_variant_keys[] = {
 #define KIND struct sc_hw_kind
 const struct sc_key sc_hw_kind_keys[] = {
     NUMBER("bandwidth_share", KIND, bandwidth_share, false, 1.0, LEAST, 100.0),
-    NUMBER("ns_per_element", KIND, s_per_element, false, NS, 0.0, SC_LARGEST),
+    TIME_NS("ns_per_element", KIND, s_per_element),
+    BYTES("cache_bytes", KIND, cache_bytes, false),
     TIME_US("fixed_us", KIND, fixed_s, false),
     END,
 };
@@ -237,7 +250,10 @@ void sc_hardware_neutral(struct sc_hardware *out)
 {
     memset(out, 0, sizeof(*out));
     out->node.sockets = 1;
-    out->compute.gemm_transposed_b_share = 1.0;
+    out->compute.cores.gemm_transposed_a_share = 1.0;
+    out->compute.cores.gemm_transposed_b_share = 1.0;
+    out->compute.cores.gemm_page_stride_share = 1.0;
+    out->compute.cores.memory_bound_efficiency = 1.0;
     out->compute.attention_fixed_s = -1.0;
     out->compute.adam_fixed_s = -1.0;
     out->issue.steps_ahead = 2;

@@ -200,7 +200,12 @@ static enum sc_status step_back(struct walk *walk, struct sc_error *err)
     if (ready < walk->until && go_to_holder(walk))
         return SC_OK;
     SC_TRY(book(walk, SC_PATH_UNITS, ready, 0, err));
+    double signal = row_of(walk, walk->op, walk->step)->signal;
     bool found = go_to_cause(walk);
+    if (!found && signal < ready) {
+        SC_TRY(book(walk, SC_PATH_SIGNAL, signal, 0, err));
+        found = go_to_cause(walk);
+    }
     if (!found)
         SC_TRY(follow_issue(walk, &found, err));
     return found ? SC_OK : book(walk, SC_PATH_START, walk->from, 0, err);

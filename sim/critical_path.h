@@ -25,10 +25,11 @@
 #include "base/array.h"
 
 enum sc_path_what {
-    SC_PATH_RUN,   /* the operation ran (latency and work) */
-    SC_PATH_ISSUE, /* the host thread issued, up to this operation */
-    SC_PATH_UNITS, /* the operation waited behind another one that waited for units */
-    SC_PATH_START  /* nothing: before the first operation of a play */
+    SC_PATH_RUN,    /* the operation ran (latency and work) */
+    SC_PATH_ISSUE,  /* the host thread issued, up to this operation */
+    SC_PATH_SIGNAL, /* the operation noticed that what it stood waiting for had ended */
+    SC_PATH_UNITS,  /* the operation waited behind another one that waited for units */
+    SC_PATH_START   /* nothing: before the first operation of a play */
 };
 
 struct sc_path_piece {

@@ -211,6 +211,7 @@ static void arrive(struct engine *engine, uint32_t s)
     uint32_t op = current_op(engine, slot);
     struct row *row = sc_engine_row(engine, op, slot->step);
     row->ready = row->start = engine->now;
+    row->signal = slot->noticed >= engine->now ? slot->signal : NAN;
     uint32_t j = engine->ops[op].join;
     if (j == SC_NONE) {
         reach_start(engine, s);
@@ -255,9 +256,10 @@ static void advance(struct engine *engine, uint32_t s)
     if (!waits_ended(engine, s, op))
         return;
     double issued = class->issue_base[slot->step & engine->ring_mask] + engine->ops[op].issued;
-    if (issued > engine->now) {
+    double earliest = slot->noticed > issued ? slot->noticed : issued;
+    if (earliest > engine->now) {
         slot->state = SLOT_ISSUE;
-        set_timer(engine, s, issued);
+        set_timer(engine, s, earliest);
         return;
     }
     arrive(engine, s);
@@ -354,6 +356,9 @@ static void wake(struct engine *engine, uint32_t op)
     while (s != SC_NONE) {
         uint32_t next = engine->slots[s].next_waiter;
         engine->slots[s].next_waiter = SC_NONE;
+        engine->slots[s].signal = engine->now;
+        engine->slots[s].noticed =
+            engine->now + engine->ops[current_op(engine, &engine->slots[s])].wait;
         advance(engine, s);
         s = next;
     }

@@ -6,6 +6,8 @@
  *             operation costs it issue_us and cannot start before it was issued; step
  *             k + steps_ahead is issued after step k has ended on that rank
  *   ready     issued, first on its stream, its waits ended (waits on steps before the first hold)
+ *   noticing  an operation that stood waiting for one on another stream starts wait_us after that
+ *             has ended
  *   meeting   a collective whose group spans classes starts when the last class has arrived, and
  *             runs at the speed of its slowest member
  *   latency   a phase that uses no shared resource

@@ -127,6 +127,7 @@ static enum sc_status compile_ops(struct engine *engine, struct sc_error *err)
             struct engine_op *op = &engine->ops[class->first + i];
             issued += sc_price_of(engine->prices, c, i)->issue_us;
             op->issued = issued;
+            op->wait = sc_price_of(engine->prices, c, i)->wait_us;
             op->join = SC_NONE;
             op->first_wait = list->ops.items[i].first_wait;
             op->waits = list->ops.items[i].waits;

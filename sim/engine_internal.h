@@ -39,12 +39,14 @@ struct engine_op {
     uint32_t join; /* SC_NONE: no other class takes part */
     uint32_t first_wait, waits;
     double issued; /* after the host thread began with the step */
+    double wait;   /* from the end of what it stood waiting for to its start */
 };
 
 struct row { /* absolute times */
     double ready, start, transfer, end;
     int32_t limit;
     uint32_t released_by; /* of one that waited for units: the operation that gave them back */
+    double signal; /* when what it stood waiting for ended, if it started on noticing that; NAN */
 };
 
 struct release { /* who gave back units of a resource last, and when */
@@ -70,7 +72,7 @@ enum slot_state {
     SLOT_IDLE,  /* nothing to do, to be advanced */
     SLOT_GATE,  /* the step is not issued yet */
     SLOT_WAIT,  /* for an operation */
-    SLOT_ISSUE, /* the operation is being issued */
+    SLOT_ISSUE, /* the operation is being issued, or it notices that its wait is over */
     SLOT_MEET,  /* a collective, for other classes */
     SLOT_HELD,  /* for units */
     SLOT_LATENCY,
@@ -90,8 +92,10 @@ struct slot {
     enum slot_state state;
     uint32_t work; /* running */
     uint32_t next_waiter;
-    double left;  /* of the work phase, in time alone */
-    double speed; /* since `since` */
+    double signal;  /* when what it waited for ended, */
+    double noticed; /* and when that is known to it */
+    double left;    /* of the work phase, in time alone */
+    double speed;   /* since `since` */
     double since;
     double limited[SLOT_LIMITS]; /* time limited by use u of its work */
     double alone, beside;        /* at full speed; at the speed beside computation */

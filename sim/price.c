@@ -15,7 +15,7 @@
 #include "sim/machine.h"
 
 /* Distinct places that the groups of one class along one mask can have. */
-enum { PLACES_MAX = 8 };
+enum { PLACES_MAX = 8, PAGE_BYTES = 4096 };
 
 struct group_places {
     struct sc_group_place place[PLACES_MAX];
@@ -219,6 +219,12 @@ static enum sc_hw_place place_of(const struct item *item, const struct sc_value 
 typedef enum sc_status (*cost_fn)(const struct item *item, struct sc_cost *out,
                                   struct sc_error *err);
 
+/* The distance of two rows. */
+static bool whole_pages(const struct sc_value *v)
+{
+    return v->row_stride * (int64_t)sc_dtype_bytes(v->dtype) % PAGE_BYTES == 0;
+}
+
 static enum sc_status cost_gemm(const struct item *item, struct sc_cost *out, struct sc_error *err)
 {
     const struct sc_value *a, *c;
@@ -234,7 +240,9 @@ static enum sc_status cost_gemm(const struct item *item, struct sc_cost *out, st
         .input = a->dtype,
         .output = c->dtype,
         .accumulate = target->access == SC_INOUT,
+        .transpose_a = item->op->p.gemm.transpose_a,
         .transpose_b = item->op->p.gemm.transpose_b,
+        .page_stride = item->op->p.gemm.transpose_a && whole_pages(a),
         .epilogue_bytes = bias != NULL ? (double)sc_value_bytes(bias) : 0,
     };
     return sc_cost_gemm(item->pricing->hardware, &work, out, err);
@@ -492,6 +500,13 @@ static double issue_s(const struct item *item)
     return 0;
 }
 
+static double wait_s(const struct item *item)
+{
+    bool collective = sc_op_kind_work(item->op->kind) == SC_WORK_COLLECTIVE;
+    return collective ? item->pricing->hardware->issue.collective_wait_s
+                      : item->pricing->hardware->issue.kernel_wait_s;
+}
+
 static bool computes(const struct item *item)
 {
     enum sc_work work = sc_op_kind_work(item->op->kind);
@@ -516,6 +531,7 @@ enum sc_status sc_price_op(const struct sc_pricing *pricing, uint32_t class_inde
         cost.slowdown_beside_compute > 1 ? cost.slowdown_beside_compute : 1;
     price.computes = computes(&item);
     price.issue_us = issue_s(&item) * SC_US_PER_S / pricing->speed[SC_USE_ISSUE];
+    price.wait_us = wait_s(&item) * SC_US_PER_S;
     price.flops = sc_op_flops(class, &class->step, op);
     *out = price;
     return SC_OK;
@@ -543,8 +559,8 @@ static bool same_price(const struct sc_price *a, const struct sc_price *b)
     bool same = a->latency_us == b->latency_us && a->work_us == b->work_us && a->uses == b->uses &&
                 a->held_units == b->held_units && a->weight == b->weight &&
                 a->slowdown_beside_compute == b->slowdown_beside_compute &&
-                a->computes == b->computes && a->issue_us == b->issue_us && a->flops == b->flops &&
-                a->bound == b->bound;
+                a->computes == b->computes && a->issue_us == b->issue_us &&
+                a->wait_us == b->wait_us && a->flops == b->flops && a->bound == b->bound;
     for (uint8_t u = 0; same && u < a->uses; u++)
         same = a->use[u].resource == b->use[u].resource && a->use[u].share == b->use[u].share;
     return same;

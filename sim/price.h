@@ -46,6 +46,7 @@ struct sc_price {
     double slowdown_beside_compute;
     bool computes;
     double issue_us;   /* time of the issuing host thread */
+    double wait_us;    /* how long it takes to notice the end of what it stood waiting for */
     double flops;      /* as the hardware does them (recomputation included) */
     const char *bound; /* alone: "compute", "memory", a link's name, "latency", "host", ... */
 };

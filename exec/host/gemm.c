@@ -3,38 +3,10 @@
 
 #include "exec/host/blas.h"
 #include "exec/kernels/kernels.h"
+#include "model/cost_cores.h"
 
 /* Parts begin at multiples of this in both directions: whole register tiles of the libraries. */
-#define GRAIN 48
-
-static bool divides(int64_t size, int parts)
-{
-    return size >= (int64_t)parts * GRAIN;
-}
-
-/*
- * Rows x columns of parts. Packing reads all of A for each column of parts and all of B for each
- * row of them: the cheapest factorisation of `parts` has the least m columns + n rows.
- */
-static void choose_grid(int64_t m, int64_t n, int parts, int *rows, int *columns)
-{
-    int64_t best = -1;
-    for (int r = 1; r <= parts; r++) {
-        if (parts % r != 0)
-            continue;
-        int c = parts / r;
-        int64_t cost = m * c + n * r;
-        if (!divides(m, r))
-            cost += (int64_t)1 << 40;
-        if (!divides(n, c))
-            cost += (int64_t)1 << 40;
-        if (best < 0 || cost < best) {
-            best = cost;
-            *rows = r;
-            *columns = c;
-        }
-    }
-}
+#define GRAIN SC_PRODUCT_GRAIN
 
 /* The part of C that one member computes, as a product of its own. */
 struct tile {
@@ -119,7 +91,7 @@ static void run_part(void *arg, int part, int parts)
 {
     const struct sc_gemm *g = arg;
     int rows = 1, columns = 1;
-    choose_grid(g->m, g->n, parts, &rows, &columns);
+    sc_product_grid(g->m, g->n, parts, &rows, &columns);
     struct tile t = {
         .rows = sc_part_of(g->m, GRAIN, part / columns, rows),
         .columns = sc_part_of(g->n, GRAIN, part % columns, columns),

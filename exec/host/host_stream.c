@@ -88,10 +88,23 @@ static struct sc_member *member_of(const struct sc_host_stream *stream, const st
     return stream->device->members[call->op->group];
 }
 
+static void observe(struct sc_host_stream *stream, const struct sc_command *command, bool after)
+{
+    const struct sc_observer *observer = &stream->device->world->setup.options->observer;
+    void (*function)(void *, struct sc_device *, int64_t, int64_t, uint32_t) =
+        after ? observer->after : observer->before;
+    const struct sc_op *op = &list_of(stream->device, command->list)->ops.items[command->index];
+    bool seen = op->group < 0 || observer->collectives;
+    if (function && seen && command->list == SC_LIST_STEP)
+        function(observer->context, stream->device, stream->device->data.rank, command->step,
+                 command->index);
+}
+
 static enum sc_status begin(struct sc_host_stream *stream, struct sc_error *err)
 {
     struct sc_call call = sc_call_of(stream, sc_host_head(stream));
     const struct sc_collective collective = sc_host_collective(&call);
+    observe(stream, sc_host_head(stream), false);
     stream->begun = true;
     stream->started = sc_clock();
     enum sc_status status = stream->device->world->transport->functions->begin(
@@ -169,16 +182,6 @@ static enum sc_status run_alone(struct sc_host_stream *stream, const struct sc_c
     return status;
 }
 
-static void observe(struct sc_host_stream *stream, const struct sc_command *command, bool after)
-{
-    const struct sc_observer *observer = &stream->device->world->setup.options->observer;
-    void (*function)(void *, struct sc_device *, int64_t, int64_t, uint32_t) =
-        after ? observer->after : observer->before;
-    if (function && command->list == SC_LIST_STEP)
-        function(observer->context, stream->device, stream->device->data.rank, command->step,
-                 command->index);
-}
-
 enum sc_status sc_host_run_head(struct sc_host_stream *stream, bool *ran, bool *moved,
                                 struct sc_error *err)
 {
@@ -200,8 +203,7 @@ enum sc_status sc_host_run_head(struct sc_host_stream *stream, bool *ran, bool *
     if (!*ran)
         return SC_OK;
     stamp(stream, &command, start, sc_clock());
-    if (call.op->group < 0)
-        observe(stream, &command, true);
+    observe(stream, &command, true);
     pop(stream);
     return SC_OK;
 }
