@@ -25,6 +25,7 @@ struct cli_settings {
     bool json, csv, dump;
     const char *trace, *timeline, *figures, *out;
     double tolerance; /* negative: none */
+    const char *groups;
     /* run */
     int64_t steps; /* 0: not given */
     int64_t warmup, cores;

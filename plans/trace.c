@@ -38,13 +38,14 @@ static const char *const COLUMNS[COLUMN_COUNT] = {
     "start_us", "transfer_us", "end_us", "bound", "p10_us", "p90_us"};
 
 static const char *const HEADER_KEYS[] = {
-    "schema",  "kind",    "program",      "plan",      "hardware",    "backend",
-    "machine", "solo",    "steps_played", "period_us", "memory_mode", "streams",
-    "anchor",  "classes", "columns",      "rows",      NULL};
+    "schema",  "kind",         "program",       "plan",           "hardware", "backend", "machine",
+    "solo",    "steps_played", "period_us",     "memory_mode",    "streams",  "anchor",  "classes",
+    "columns", "rows",         "period_low_us", "period_high_us", NULL};
 
 void sc_trace_init(struct sc_trace *trace)
 {
     memset(trace, 0, sizeof(*trace));
+    trace->period_low_us = trace->period_high_us = NAN;
 }
 
 void sc_trace_free(struct sc_trace *trace)
@@ -219,6 +220,13 @@ static void write_header(FILE *stream, const struct sc_trace *trace)
             trace->solo ? "true" : "false", trace->steps_played);
     write_time(stream, trace->period_us);
     fputs(",\n", stream);
+    if (isfinite(trace->period_low_us) && isfinite(trace->period_high_us)) {
+        fputs("  \"period_low_us\": ", stream);
+        write_time(stream, trace->period_low_us);
+        fputs(",\n  \"period_high_us\": ", stream);
+        write_time(stream, trace->period_high_us);
+        fputs(",\n", stream);
+    }
     write_key_text(stream, "memory_mode", trace->memory_mode, false);
 }
 
@@ -331,6 +339,8 @@ static enum sc_status read_header(const struct sc_json *root, struct sc_trace *o
     SC_TRY(sc_json_opt_bool(root, "solo", &out->solo, err));
     SC_TRY(sc_json_int(root, "steps_played", 0, INT64_C(1) << 40, &out->steps_played, err));
     SC_TRY(sc_json_number(root, "period_us", 0, TIME_LIMIT_US, &out->period_us, err));
+    SC_TRY(sc_json_opt_number(root, "period_low_us", 0, TIME_LIMIT_US, &out->period_low_us, err));
+    SC_TRY(sc_json_opt_number(root, "period_high_us", 0, TIME_LIMIT_US, &out->period_high_us, err));
     return read_field(root, "memory_mode", false, arena, out->memory_mode, sizeof(out->memory_mode),
                       err);
 }

@@ -46,6 +46,8 @@ struct sc_trace {
     bool solo;
     int64_t steps_played;
     double period_us; /* step time */
+    /* Where the step time of a run is expected in four of five cases; NAN: not said. */
+    double period_low_us, period_high_us;
     char memory_mode[32];
     uint32_t anchor;
     SC_ARRAY(const char *) streams;

@@ -504,7 +504,11 @@ enum stepcast_status stepcast_compare(const struct stepcast_trace *const *predic
             return hand_out(status, &err, error);
         }
     }
-    sc_comparison_finish(&comparison->comparison);
+    enum sc_status status = sc_comparison_finish(&comparison->comparison, &err);
+    if (status != SC_OK) {
+        stepcast_comparison_destroy(&comparison);
+        return hand_out(status, &err, error);
+    }
     *out = comparison;
     return STEPCAST_OK;
 }
