@@ -33,6 +33,16 @@ RESULT = {
     "breakdown_s": {"gemm": 0.3}, "warnings": [], "exact": True,
     "memory": {"device": {"peak_bytes": 1, "used_bytes": 2}, "host": {"peak_bytes": 0}},
 }
+EXPLANATION = {
+    "schema": "stepcast.explanation/1", "plan": "p", "hardware": "h", "step_time_s": 0.5,
+    "settled": True, "sentence": "60 % of the step is gemm", "worst_wait": None,
+    "critical_path": [{"name": "gemm", "waits": False, "seconds": 0.5, "by_sharing_s": 0}],
+    "operations": [{"label": "up", "kind": "gemm", "times": 2, "seconds": 0.5}],
+    "if_free": [{"name": "gemm", "what": "work", "step_time_s": 0.2, "gain_s": 0.3}],
+    "if_10_percent_faster": [],
+    "memory": {"device": {"peak_bytes": 1, "at": "up", "buffers": [
+        {"name": "parameters", "for": "parameters", "buffers": 1, "bytes": 1}]}},
+}
 HARDWARE = {
     "schema": "stepcast.hw/1", "name": "h", "node": {"devices": 2},
     "device": {"multiprocessors": 132, "memory_bandwidth_gb_per_s": 3350,
@@ -65,6 +75,10 @@ WRONG = {
         ("rows", [TRACE["rows"][0] + [1]]), ("anchor", None), ("extra", 1), ("columns", [])]),
     "stepcast.result/1": (RESULT, [
         ("step_time_s", 0), ("memory.device.used_bytes", None), ("exact", None), ("warnings", "")]),
+    "stepcast.explanation/1": (EXPLANATION, [
+        ("sentence", None), ("critical_path", [{"name": "gemm"}]), ("memory.tape", {}),
+        ("memory.device.peak_bytes", None), ("if_free", [{**EXPLANATION["if_free"][0], "what": 1}]),
+        ("operations", {}), ("further", 1)]),
 }
 
 

@@ -16,10 +16,12 @@
 #include "plans/plan.h"
 #include "plans/program.h"
 #include "plans/trace.h"
+#include "sim/engine.h"
 
 struct sc_sim_options {
     bool verify; /* the program's rules are checked (slower) */
     bool trace;  /* result.trace is filled */
+    bool path;   /* the play keeps its critical path (sc_sim_made) */
 };
 
 /* Where the time of a step goes on the main stream of the busiest class. */
@@ -70,6 +72,23 @@ enum sc_status sc_simulate(const struct sc_plan *plan, const struct sc_hardware 
                            struct sc_error *err);
 /* Zeroed is empty. */
 void sc_sim_result_free(struct sc_sim_result *result);
+
+/* What a forecast was read from. */
+struct sc_sim_made {
+    const struct sc_hardware *hardware; /* for the plan's ranks */
+    const struct sc_program *program;   /* waits derived, memory planned */
+    const struct sc_prices *prices;
+    const struct sc_machine *machine;
+    const struct sc_play *play;
+    void *owner; /* of all of it */
+};
+
+/* The same, and hands out what it was made of; freed with sc_sim_made_free. */
+enum sc_status sc_simulate_keep(const struct sc_plan *plan, const struct sc_hardware *hardware,
+                                const struct sc_sim_options *options, struct sc_sim_result *out,
+                                struct sc_sim_made *made, struct sc_error *err);
+/* Zeroed is empty. */
+void sc_sim_made_free(struct sc_sim_made *made);
 
 /* Bytes that one rank may plan for in each place: the capacity, divided among the ranks that share
  * it, less what the device reserves beside the arena. 0: no limit known. SC_NO when the reserve
