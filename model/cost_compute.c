@@ -1,6 +1,8 @@
 /* Rooflines of products, attention, memory-bound work and Adam. */
 #include "model/cost_compute.h"
 
+#include "model/gemm_tiles.h"
+
 #define PRODUCTS_FORWARD 2.0  /* scores, values */
 #define PRODUCTS_BACKWARD 5.0 /* scores again, dV, dP, dQ, dK */
 #define FLOP_PER_ENTRY 2.0    /* a multiplication and an addition */
@@ -69,7 +71,8 @@ enum sc_status sc_cost_gemm(const struct sc_hardware *hardware, const struct sc_
         return fail_missing(hardware, "compute.gemm.peak_share", peak, err);
     }
     double copies = hardware->compute.gemm_flop_per_byte * sc_gemm_bytes(work);
-    SC_TRY(use_flops(hardware, work->input, sc_gemm_flops(work) + copies, share, &cost, err));
+    SC_TRY(use_flops(hardware, work->input, sc_gemm_tiled_flops(hardware, work) + copies, share,
+                     &cost, err));
     use_memory(hardware, sc_gemm_bytes(work), hardware->compute.memory_bound_share, &cost);
     cost.latency_s =
         hardware->compute.gemm_fixed_s + team_seconds(hardware, hardware->compute.gemm_team_s);

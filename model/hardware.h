@@ -26,6 +26,7 @@
 #define SC_HW_LEVELS_MAX 8
 #define SC_HW_VARIANTS_MAX 16
 #define SC_HW_KINDS_MAX 48
+#define SC_HW_TILES_MAX 8
 #define SC_HW_DEVICES_MAX 256
 #define SC_HW_CORES_MAX 256
 #define SC_HW_NAME_SIZE 64
@@ -95,10 +96,42 @@ struct sc_hw_variant {
 };
 
 struct sc_hw_level {
+/* Whose constants NCCL's model takes. */
+enum sc_hw_generation {
+    SC_HW_VOLTA,
+    SC_HW_AMPERE,
+    SC_HW_HOPPER,
+    SC_HW_BLACKWELL,
+    SC_HW_GENERATION_COUNT
+};
+enum sc_hw_cpu { SC_HW_INTEL, SC_HW_AMD, SC_HW_CPU_COUNT };
+enum sc_hw_intra { SC_HW_INTRA_NVLINK, SC_HW_INTRA_PCI, SC_HW_INTRA_COUNT };
+
+/* What NCCL's search finds for a group of all devices of each node, and what its model needs to
+ * know beside it (model/collective_nccl.h). */
+struct sc_hw_nccl {
+    enum sc_hw_generation generation;
+    enum sc_hw_cpu cpu;
+    enum sc_hw_intra intra;                           /* what joins devices of a node */
+    int64_t ring_channels, tree_channels, nvls_heads; /* 0: no tree, no NVLS */
+    double ring_bandwidth, tree_bandwidth;            /* of one channel */
+    double nvls_bandwidth, nvls_inter_bandwidth;      /* of one head; inter 0: no limit */
+    int64_t nvls_multiprocessors;                     /* that NVLS holds */
+    /* On NCCL's limits of trees between nodes, which stand for a generation's usual network. */
+    double network_limit_factor;
+    double efficiency; /* factor on bandwidths; neutral 1 */
+    double call_s;     /* on top of NCCL's latency */
+};
+
     char name[SC_HW_NAME_SIZE];
     int link; /* index of the link of that name */
     struct sc_hw_alpha_beta all_reduce, other;
-    double held_multiprocessors; /* taken from the device's units while a collective runs */
+    /* Bus bandwidth 0: not stated, NCCL's model prices it. A level has either or both. */
+    bool has_nccl;
+    struct sc_hw_nccl nccl;
+    /* Taken from the device's units while a collective runs; negative: not stated, what NCCL's
+     * model says or nothing. */
+    double held_multiprocessors;
     /* How much longer a collective takes while the device computes (1: not at all), and bytes of
      * device memory that it moves for each byte on the wire. */
     double slowdown_beside_compute, memory_bytes_per_byte;
@@ -152,6 +185,11 @@ struct sc_hardware {
         double gemm_fixed_s;
         double gemm_flop_per_byte; /* copying a byte of an operand takes as long as so many FLOP */
         double gemm_transposed_b_share; /* factor on peak_share where B is read transposed */
+        /* Accelerators: rows and columns of the tiles that a multiprocessor computes at a time, and
+         * what starting and ending one costs, in steps of k. None: no structure. */
+        int gemm_tile_count;
+        int64_t gemm_tiles[SC_HW_TILES_MAX][2];
+        double gemm_k_offset;
         /* Cores: what sharing one operation out among a rank's cores costs, where it has several.
          */
         double gemm_team_s, memory_bound_team_s;

@@ -53,6 +53,10 @@ const char *const sc_hw_peak_names[SC_PEAK_COUNT + 1] = {"fp32", "tf32", "bf16",
                                                          "fp8",  "int8", NULL};
 const char *const sc_hw_layout_names[SC_LAYOUT_COUNT + 1] = {"socket", "pcie_switch", "rail", NULL};
 static const char *const per_names[SC_PER_COUNT + 1] = {"device", "node", NULL};
+static const char *const generation_names[SC_HW_GENERATION_COUNT + 1] = {
+    "volta", "ampere", "hopper", "blackwell", NULL};
+static const char *const cpu_names[SC_HW_CPU_COUNT + 1] = {"intel", "amd", NULL};
+static const char *const intra_names[SC_HW_INTRA_COUNT + 1] = {"nvlink", "pci", NULL};
 static const char *const device_kind_names[SC_DEVICE_KIND_COUNT + 1] = {"accelerator", "cores",
                                                                         NULL};
 
@@ -92,6 +96,7 @@ static const struct sc_key gemm_keys[] = {
     END,
 };
 static const struct sc_key attention_keys[] = {
+    NUMBER("k_offset", HW, compute.gemm_k_offset, false, 1.0, 0.0, 1e6),
     SHARE("forward_peak_share", HW, compute.attention_forward_share, true),
     SHARE("backward_peak_share", HW, compute.attention_backward_share, true),
     TIME_US("fixed_us", HW, compute.attention_fixed_s, false),
@@ -131,7 +136,7 @@ static const struct sc_key host_adam_keys[] = {
 static const char *const device_others[] = {"peak_tflop_per_s", "parallel_efficiency", NULL};
 static const char *const collectives_others[] = {"convention", "levels", NULL};
 static const char *const compute_others[] = {"gemm", "attention", "memory_bound", "adam", NULL};
-static const char *const gemm_others[] = {"peak_share", NULL};
+static const char *const gemm_others[] = {"peak_share", "tiles", NULL};
 static const char *const memory_bound_others[] = {"kinds", NULL};
 
 const struct sc_hw_section sc_hw_sections[] = {
@@ -216,6 +221,26 @@ const struct sc_key sc_hw_kind_keys[] = {
     TIME_US("fixed_us", KIND, fixed_s, false),
     END,
 };
+#define NCCL struct sc_hw_nccl
+#define MOST_CHANNELS 256
+const struct sc_key sc_hw_nccl_keys[] = {
+    {"generation", SC_KEY_ENUM, OF(NCCL, generation), true, 1.0, 0.0, 0.0, generation_names},
+    NAMED("cpu", NCCL, cpu, cpu_names),
+    NAMED("intra", NCCL, intra, intra_names),
+    WHOLE("ring_channels", NCCL, ring_channels, true, 1, MOST_CHANNELS),
+    BANDWIDTH("ring_bandwidth_gb_per_s", NCCL, ring_bandwidth, true),
+    WHOLE("tree_channels", NCCL, tree_channels, false, 0, MOST_CHANNELS),
+    BANDWIDTH("tree_bandwidth_gb_per_s", NCCL, tree_bandwidth, false),
+    WHOLE("nvls_heads", NCCL, nvls_heads, false, 0, MOST_CHANNELS),
+    BANDWIDTH("nvls_bandwidth_gb_per_s", NCCL, nvls_bandwidth, false),
+    BANDWIDTH("nvls_inter_bandwidth_gb_per_s", NCCL, nvls_inter_bandwidth, false),
+    WHOLE("nvls_multiprocessors", NCCL, nvls_multiprocessors, false, 0, MOST_CHANNELS),
+    NUMBER("network_limit_factor", NCCL, network_limit_factor, false, 1.0, LEAST, 1e6),
+    SHARE("efficiency", NCCL, efficiency, false),
+    TIME_US("call_us", NCCL, call_s, false),
+    END,
+};
+
 
 #define OF_PEAK(name, peak, unit, max)                                                             \
     {                                                                                              \
@@ -267,9 +292,17 @@ void sc_hw_variant_neutral(struct sc_hw_variant *out)
 {
     memset(out, 0, sizeof(*out));
     out->minimum_members_per_node = 1;
+    out->held_multiprocessors = -1.0;
     out->maximum_members_per_node = MOST_RANKS;
     out->minimum_nodes = 1;
     out->maximum_nodes = MOST_RANKS;
+void sc_hw_nccl_neutral(struct sc_hw_nccl *out)
+{
+    memset(out, 0, sizeof(*out));
+    out->network_limit_factor = 1.0;
+    out->efficiency = 1.0;
+}
+
     out->maximum_bytes = SC_LARGEST;
 }
 

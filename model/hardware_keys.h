@@ -28,6 +28,7 @@ extern const struct sc_key sc_hw_link_keys[];                      /* in sc_hw_l
 extern const struct sc_key sc_hw_alpha_beta_keys[];                /* in sc_hw_alpha_beta */
 extern const struct sc_key sc_hw_level_keys[];                     /* in sc_hw_level */
 extern const struct sc_key sc_hw_variant_keys[];                   /* in sc_hw_variant */
+extern const struct sc_key sc_hw_nccl_keys[];                      /* in sc_hw_nccl */
 extern const struct sc_key sc_hw_kind_keys[];                      /* in sc_hw_kind */
 extern const struct sc_key sc_hw_peak_keys[];                      /* an array of peaks, TFLOP/s */
 extern const struct sc_key sc_hw_share_keys[];                     /* an array of shares */
@@ -39,6 +40,7 @@ void sc_hw_link_neutral(const char *name, const struct sc_hardware *hardware,
                         struct sc_hw_link *out);
 void sc_hw_level_neutral(const char *name, struct sc_hw_level *out);
 void sc_hw_variant_neutral(struct sc_hw_variant *out);
+void sc_hw_nccl_neutral(struct sc_hw_nccl *out);
 void sc_hw_kind_neutral(const char *name, struct sc_hw_kind *out);
 
 #endif

@@ -110,6 +110,40 @@ static enum sc_status read_parallel_efficiency(const struct sc_json *root, struc
     out->device.parallel_efficiency_count = count;
     return SC_OK;
 }
+static enum sc_status read_tile(const struct sc_json *array, int index, int64_t tile[2],
+                                struct sc_error *err)
+{
+    struct sc_json entry, side;
+    SC_TRY(sc_json_at(array, index, &entry, err));
+    if (cJSON_GetArraySize(entry.item) != 2) {
+        return sc_json_fail(&entry, err, "two numbers, rows and columns");
+    }
+    for (int i = 0; i < 2; i++) {
+        SC_TRY(sc_json_at(&entry, i, &side, err));
+        SC_TRY(sc_json_int(&side, NULL, 1, 1 << 16, &tile[i], err));
+    }
+    return SC_OK;
+}
+
+static enum sc_status read_tiles(const struct sc_json *root, struct sc_hardware *out,
+                                 struct sc_error *err)
+{
+    struct sc_json compute, gemm, at;
+    int count = 0;
+    SC_TRY(sc_json_object(root, "compute", &compute, err));
+    SC_TRY(sc_json_object(&compute, "gemm", &gemm, err));
+    if (!sc_json_has(&gemm, "tiles")) {
+        return SC_OK;
+    }
+    SC_TRY(sc_json_array(&gemm, "tiles", &at, &count, err));
+    SC_TRY(check_room(&at, count - 1, SC_HW_TILES_MAX, err));
+    for (int i = 0; i < count; i++) {
+        SC_TRY(read_tile(&at, i, out->compute.gemm_tiles[i], err));
+    }
+    out->compute.gemm_tile_count = count;
+    return SC_OK;
+}
+
 
 static enum sc_status read_layout_row(const struct sc_json *layout, enum sc_hw_layout row,
                                       struct sc_hardware *out, struct sc_error *err)
@@ -244,6 +278,43 @@ static enum sc_status read_variants(const struct sc_json *level, struct sc_hw_le
     out->variant_count = count;
     return SC_OK;
 }
+/* A channel or a head without a bandwidth would be free. */
+static enum sc_status check_nccl(const struct sc_json *at, const struct sc_hw_nccl *nccl,
+                                 struct sc_error *err)
+{
+    double ignored = 0.0;
+    if (nccl->tree_channels > 0) {
+        SC_TRY(sc_json_number(at, "tree_bandwidth_gb_per_s", 1e-6, SC_LARGEST, &ignored, err));
+    }
+    if (nccl->nvls_heads > 0) {
+        SC_TRY(sc_json_number(at, "nvls_bandwidth_gb_per_s", 1e-6, SC_LARGEST, &ignored, err));
+    }
+    return SC_OK;
+}
+
+static enum sc_status read_nccl(const struct sc_json *level, struct sc_hw_level *out,
+                                struct sc_error *err)
+{
+    struct sc_json at;
+    if (!sc_json_has(level, "nccl")) {
+        return SC_OK;
+    }
+    sc_hw_nccl_neutral(&out->nccl);
+    SC_TRY(sc_json_object(level, "nccl", &at, err));
+    SC_TRY(sc_keys_check(&at, sc_hw_nccl_keys, NULL, err));
+    SC_TRY(sc_keys_read(&at, sc_hw_nccl_keys, &out->nccl, err));
+    SC_TRY(check_nccl(&at, &out->nccl, err));
+    out->has_nccl = true;
+    return SC_OK;
+}
+
+/* Needed where no model stands in for it. */
+static enum sc_status read_figures(const struct sc_json *level, const char *name, bool has_nccl,
+                                   struct sc_hw_alpha_beta *out, struct sc_error *err)
+{
+    return has_nccl && !sc_json_has(level, name) ? SC_OK : read_alpha_beta(level, name, out, err);
+}
+
 
 static enum sc_status find_link(const struct sc_json *at, const struct sc_hardware *hardware,
                                 int *out, struct sc_error *err)
@@ -277,8 +348,9 @@ static enum sc_status read_level(const struct sc_json *at, struct sc_hardware *o
     SC_TRY(find_link(at, out, &level->link, err));
     SC_TRY(sc_keys_check(at, sc_hw_level_keys, level_others, err));
     SC_TRY(sc_keys_read(at, sc_hw_level_keys, level, err));
-    SC_TRY(read_alpha_beta(at, "all_reduce", &level->all_reduce, err));
-    SC_TRY(read_alpha_beta(at, "other", &level->other, err));
+    SC_TRY(read_nccl(at, level, err));
+    SC_TRY(read_figures(at, "all_reduce", level->has_nccl, &level->all_reduce, err));
+    SC_TRY(read_figures(at, "other", level->has_nccl, &level->other, err));
     SC_TRY(read_variants(at, level, err));
     out->level_count++;
     return SC_OK;
@@ -379,6 +451,7 @@ enum sc_status sc_hardware_parse(const struct sc_json *root, struct sc_hardware 
     SC_TRY(read_by_peak(root, "device", NULL, "peak_tflop_per_s", sc_hw_peak_keys,
                         read.device.stated_peak, err));
     SC_TRY(read_by_peak(root, "compute", "gemm", "peak_share", sc_hw_share_keys,
+    SC_TRY(read_tiles(root, &read, err));
                         read.compute.gemm_peak_share, err));
     SC_TRY(read_parallel_efficiency(root, &read, err));
     SC_TRY(read_places(root, &read, err));
