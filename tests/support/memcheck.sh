@@ -6,6 +6,7 @@
 set -euo pipefail
 
 stepcast=$(realpath "$1")
+logs=$(realpath "$(dirname "$0")")/../data/nccl-tests
 command -v valgrind >/dev/null || {
     echo "valgrind is not installed: not checked"
     exit 77
@@ -44,4 +45,5 @@ check search --model model.json --hw two-cores --gpus 2 --global-batch 4 --seque
 check run host_tiny-gpt_2ranks_tp2_domino2 "${one[@]}" --steps 2 --warmup 0 --save saved \
     --trace measured.json --set dropout.hidden=0.1
 check run host_tiny-gpt_2ranks_dp2_zero1 "${one[@]}" --steps 1 --warmup 0 --init saved
+check import nccl-tests "$logs/made_two_collectives.txt"
 check compare forecast.json measured.json
