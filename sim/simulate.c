@@ -390,6 +390,7 @@ static enum sc_status fill_trace(struct forecast *f, struct sc_error *err)
     SC_TRY(sc_trace_begin(trace, SC_PREDICTED, f->program, err));
     f->result.has_trace = true;
     snprintf(trace->hardware, sizeof(trace->hardware), "%s", f->hardware.name);
+    trace->measured_on = f->hardware.measured_on;
     return sc_play_trace(f->program, &f->play, trace, err);
 }
 

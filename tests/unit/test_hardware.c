@@ -139,6 +139,30 @@ static void units_become_si(void **state)
 }
 
 /* A device has its own memory; a node's 2 TiB are divided among eight. */
+/* A profile says where it was measured, and writing it back keeps that; most say nothing. */
+static void the_machine_of_a_profile(void **state)
+{
+    (void)state;
+    const char *set[] = {"hw.measured_on.processor=abacus", "hw.measured_on.cores=2"};
+    struct sc_error err = SC_ERROR_INIT;
+    struct sc_hardware h = load("two-cores", set, 2), back;
+    assert_string_equal(h.measured_on.processor, "abacus");
+    assert_int_equal(h.measured_on.cores, 2);
+    assert_string_equal(h.measured_on.library, "");
+    cJSON *written = sc_hardware_to_json(&h);
+    struct sc_json root = {.item = written, .file = "written"};
+    assert_int_equal(sc_hardware_parse(&root, &back, &err), SC_OK);
+    assert_memory_equal(&back.measured_on, &h.measured_on, sizeof(h.measured_on));
+    cJSON_Delete(written);
+    h = load("dgx-h100", NULL, 0);
+    assert_true(sc_identity_empty(&h.measured_on));
+    written = sc_hardware_to_json(&h);
+    assert_null(cJSON_GetObjectItemCaseSensitive(written, "measured_on"));
+    cJSON_Delete(written);
+    refuse_set("hw.measured_on.cores=0", "measured_on.cores", "1 to");
+    refuse_set("hw.measured_on.procesor=x", "procesor", "processor");
+}
+
 static void capacity_of_one_device(void **state)
 {
     (void)state;
@@ -355,6 +379,7 @@ int main(void)
         cmocka_unit_test(a_number_without_source_is_noticed),
         cmocka_unit_test(shipped_profiles_are_sourced_and_survive_writing),
         cmocka_unit_test(units_become_si),
+        cmocka_unit_test(the_machine_of_a_profile),
         cmocka_unit_test(capacity_of_one_device),
         cmocka_unit_test(set_changes_single_numbers),
         cmocka_unit_test(collectives_follow_their_link),

@@ -36,6 +36,8 @@ static void make_example(struct sc_trace *trace)
     snprintf(trace->hardware, sizeof(trace->hardware), "worked-example");
     snprintf(trace->backend, sizeof(trace->backend), "host");
     snprintf(trace->machine, sizeof(trace->machine), "two cores");
+    trace->measured_on = (struct sc_identity){"a \"processor\"", 2, "plain"};
+    trace->others_share = 0.125;
     trace->anchor = 1;
     trace->solo = true;
     make_row(trace, 0, SC_NEXT_BATCH, -3170, NAN, -3120)->bound = "host";
@@ -86,6 +88,10 @@ static void written_is_read_back(void **state)
     assert_string_equal(read.hardware, "worked-example");
     assert_string_equal(read.backend, "host");
     assert_string_equal(read.machine, "two cores");
+    assert_string_equal(read.measured_on.processor, "a \"processor\"");
+    assert_int_equal(read.measured_on.cores, 2);
+    assert_string_equal(read.measured_on.library, "plain");
+    assert_true(read.others_share == 0.125);
     assert_true(read.solo);
     assert_int_equal(read.anchor, 1);
     assert_int_equal(read.steps_played, 3);
