@@ -28,6 +28,9 @@ static const struct cli_option OPTIONS[] = {
     CLI_FLAG("Training", "--evaluate", evaluate,
              "train nothing: the loss over the last tenth of --data, which training never\n"
              "reads (over --steps batches; all by default)"),
+    CLI_TEXT("Machine", "--hw", "FILE", hardware,
+             "the profile whose forecasts the run is compared with (the plan's): a warning\n"
+             "where it was measured on another machine"),
     CLI_TEXT("Machine", "--backend", "NAME", backend, "what runs it (host)"),
     CLI_TEXT("Machine", "--transport", "NAME", transport,
              "how ranks talk: threads (of one process; the default) or mpi"),
@@ -126,6 +129,39 @@ static enum sc_status refuse_hardware(const struct cli_settings *settings, struc
     return SC_OK;
 }
 
+/* What the run may be compared with. A profile that was asked for must be there; the one that the
+ * plan names need not be: the run itself takes the machine as it is. */
+static enum sc_status load_hardware(const struct cli_settings *settings, const struct sc_plan *plan,
+                                    struct sc_hardware *out, bool *have, struct sc_error *err)
+{
+    struct sc_error ignored = SC_ERROR_INIT;
+    const char *name = settings->hardware != NULL ? settings->hardware : plan->hardware.profile;
+    enum sc_status status =
+        sc_hardware_load(name, NULL, NULL, 0, out, settings->hardware != NULL ? err : &ignored);
+    *have = status == SC_OK;
+    return settings->hardware != NULL ? status : SC_OK;
+}
+
+static enum sc_status print(const struct cli_settings *settings, const struct sc_plan *plan,
+                            const struct sc_run_result *result, const struct sc_check_result *check,
+                            struct sc_error *err)
+{
+    struct sc_hardware hardware;
+    bool have = false;
+    SC_TRY(load_hardware(settings, plan, &hardware, &have, err));
+    const struct sc_run_context context = {plan, check, have ? &hardware : NULL};
+    enum sc_status status = SC_OK;
+    if (settings->json) {
+        status = cli_print_json(sc_run_result_to_json(&context, result), err);
+    } else {
+        sc_run_result_print(&context, result, stdout);
+    }
+    if (have) {
+        sc_hardware_free(&hardware);
+    }
+    return status;
+}
+
 /* The one process that has the result says what was found. */
 static enum sc_status report(const struct cli_settings *settings, const struct sc_plan *plan,
                              const struct sc_run_result *result,
@@ -134,11 +170,7 @@ static enum sc_status report(const struct cli_settings *settings, const struct s
     if (result->has_trace) {
         SC_TRY(write_traces(settings, result, err));
     }
-    if (settings->json) {
-        SC_TRY(cli_print_json(sc_run_result_to_json(plan, result, check), err));
-    } else {
-        sc_run_result_print(plan, result, check, stdout);
-    }
+    SC_TRY(print(settings, plan, result, check, err));
     if (check != NULL && !check->equal) {
         return sc_fail(err, SC_NO, "%s: gradients or losses differ from those of one rank",
                        plan->name);
@@ -170,6 +202,8 @@ static enum sc_status print_evaluation(const struct cli_settings *settings,
         return SC_OK;
     }
     cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "schema", "stepcast.result/1");
+    cJSON_AddStringToObject(root, "command", "evaluate");
     cJSON_AddStringToObject(root, "plan", plan->name);
     cJSON_AddNumberToObject(root, "loss", found->loss);
     cJSON_AddNumberToObject(root, "windows", (double)found->windows);
@@ -208,14 +242,21 @@ static enum sc_status train(const struct cli_settings *settings, const struct sc
     return status;
 }
 
-/* What cannot be written is said before the training, not after it. */
-static enum sc_status check_outputs(const struct cli_settings *settings, struct sc_error *err)
+/* What cannot be read or written is said before the training, not after it. */
+static enum sc_status check_files(const struct cli_settings *settings, const struct sc_plan *plan,
+                                  struct sc_error *err)
 {
+    struct sc_hardware hardware;
+    bool have = false;
     const char *const files[] = {settings->save, settings->trace, settings->timeline};
     for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
         if (files[i] != NULL) {
             SC_TRY(sc_file_check(files[i], err));
         }
+    }
+    SC_TRY(load_hardware(settings, plan, &hardware, &have, err));
+    if (have) {
+        sc_hardware_free(&hardware);
     }
     return SC_OK;
 }
@@ -233,7 +274,7 @@ static enum sc_status load_and_train(const struct cli_settings *settings,
         status = sc_data_open(settings->data, plan.model.vocab_size, plan.seed, &data, err);
     }
     if (status == SC_OK && process->index == 0) {
-        status = check_outputs(settings, err);
+        status = check_files(settings, &plan, err);
     }
     /* A file that one machine lacks ends the run on all. */
     status = sc_process_agree(process, status, err);

@@ -36,7 +36,7 @@ struct cli_settings {
     const char *model;
     int64_t devices, global_batch, sequence_length, top;
     /* calibrate */
-    const char *name, *measurements;
+    const char *name, *measurements, *storage;
     int64_t seconds, ranks;
     bool tiny;
 };

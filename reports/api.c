@@ -485,7 +485,8 @@ const double *stepcast_run_losses(const struct stepcast_run *run, size_t *count)
 enum stepcast_status stepcast_run_json(const struct stepcast_run *run, char **out,
                                        struct stepcast_error *error)
 {
-    return print_json(sc_run_result_to_json(&run->plan, &run->result, NULL), out, error);
+    const struct sc_run_context context = {.plan = &run->plan};
+    return print_json(sc_run_result_to_json(&context, &run->result), out, error);
 }
 
 const struct stepcast_trace *stepcast_run_trace(const struct stepcast_run *run)
