@@ -87,6 +87,8 @@ static enum sc_status print_json(const char *directory, const struct sc_search_r
 {
     char file[PATH_MAX];
     cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "schema", "stepcast.result/1");
+    cJSON_AddStringToObject(root, "command", "search");
     cJSON_AddNumberToObject(root, "considered", (double)result->considered);
     cJSON_AddNumberToObject(root, "pruned", (double)result->pruned);
     cJSON_AddNumberToObject(root, "simulated", (double)result->simulated);

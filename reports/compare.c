@@ -8,6 +8,8 @@
 #include "base/units.h"
 #include "reports/compare_rounds.h"
 
+#define NOTABLE_SHARE 0.05 /* of the cores, taken by other programs */
+
 void sc_comparison_init(struct sc_comparison *comparison)
 {
     memset(comparison, 0, sizeof(*comparison));
@@ -233,11 +235,41 @@ static void note_kinds_of_trace(struct sc_comparison *comparison, const char *pl
     }
 }
 
+/* A forecast holds on the machine whose profile it is of. */
+static void note_machines(struct sc_comparison *comparison, const char *plan,
+                          const struct sc_trace *predicted, const struct sc_trace *measured)
+{
+    char differences[512];
+    if (sc_identity_differs(&predicted->measured_on, &measured->measured_on, differences,
+                            sizeof(differences))) {
+        note(comparison,
+             sc_arena_printf(&comparison->arena,
+                             "%s: the forecast is of another machine than the measurement: %s",
+                             plan, differences));
+    }
+}
+
+/* Above such a share the measurement is not of the plan alone. */
+static void note_others(struct sc_comparison *comparison, const char *plan,
+                        const struct sc_trace *measured)
+{
+    double share = measured->others_share;
+    if (share >= NOTABLE_SHARE && share < 1) {
+        note(comparison,
+             sc_arena_printf(&comparison->arena,
+                             "%s: other programs used %.0f %% of the cores during the measurement: "
+                             "it may be too long by up to %.0f %%",
+                             plan, share * 100, share / (1 - share) * 100));
+    }
+}
+
 static enum sc_status add_traces(struct sc_comparison *comparison, const char *name, bool joined,
                                  const struct sc_trace *predicted, const struct sc_trace *measured,
                                  struct sc_error *err)
 {
     note_kinds_of_trace(comparison, name, predicted, measured);
+    note_machines(comparison, name, predicted, measured);
+    note_others(comparison, name, measured);
     if (joined) {
         return join(comparison, name, predicted, measured, err);
     }

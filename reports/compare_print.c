@@ -140,6 +140,8 @@ static cJSON *wrong_gaps_to_json(const struct sc_comparison *comparison)
 cJSON *sc_comparison_to_json(const struct sc_comparison *comparison)
 {
     cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "schema", "stepcast.result/1");
+    cJSON_AddStringToObject(root, "command", "compare");
     cJSON_AddItemToObject(root, "rows", plans_to_json(comparison));
     add_number(root, "median_abs_error", comparison->median_abs_error);
     add_number(root, "p90_abs_error", comparison->p90_abs_error);

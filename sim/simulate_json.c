@@ -19,7 +19,7 @@ static bool add_totals(cJSON *root, const struct sc_sim_result *result)
     static const char *const modes[] = {[SC_MEMORY_UNPLANNED] = "unplanned",
                                         [SC_MEMORY_NO_ADDED_WAITS] = "no_added_waits",
                                         [SC_MEMORY_ISSUE_ORDER] = "issue_order"};
-    bool ok = add_text(root, "schema", "stepcast.result/1") &&
+    bool ok = add_text(root, "schema", "stepcast.result/1") && add_text(root, "command", "sim") &&
               add_text(root, "plan", result->plan) && add_text(root, "hardware", result->hardware);
     if (result->program[0] != '\0')
         ok = ok && add_text(root, "program", result->program);

@@ -284,6 +284,43 @@ static void rounds_count_with_their_median(void **state)
 }
 
 /* What is not known is null in JSON, never NaN. */
+static size_t notes_with(const struct sc_comparison *comparison, const char *text)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < comparison->notes.count; i++) {
+        found += strstr(comparison->notes.items[i], text) != NULL;
+    }
+    return found;
+}
+
+/* A forecast of another machine is noted once, one of the same or of a profile that nobody measured
+ * is not. A fifth of the cores taken by others: too long by up to 0.2 / 0.8 = 25 %. */
+static void machines_that_differ_are_noted(void **state)
+{
+    (void)state;
+    const struct sc_identity here = {"AMD EPYC", 2, "plain"}, none = {"", 0, ""};
+    const struct sc_identity profiles[] = {here, none, {"Xeon", 2, "plain"}};
+    for (size_t i = 0; i < 3; i++) {
+        struct sc_trace predicted, measured;
+        struct sc_comparison comparison;
+        sc_comparison_init(&comparison);
+        make_pair(&predicted, &measured, "sha256:a");
+        predicted.measured_on = profiles[i];
+        measured.measured_on = here;
+        measured.others_share = i == 1 ? 0.2 : 0.01;
+        add(&comparison, &predicted, &measured);
+        assert_int_equal(notes_with(&comparison, "p: the forecast is of another machine than the "
+                                                 "measurement: processor Xeon against AMD EPYC"),
+                         i == 2);
+        assert_int_equal(notes_with(&comparison, "p: other programs used 20 % of the cores during "
+                                                 "the measurement: it may be too long by up to "
+                                                 "25 %"),
+                         i == 1);
+        assert_int_equal(comparison.notes.count, i > 0);
+        sc_comparison_free(&comparison);
+    }
+}
+
 static void json_has_the_promised_names(void **state)
 {
     (void)state;
@@ -321,6 +358,7 @@ int main(void)
         cmocka_unit_test(several_plans_have_a_median_and_a_regret),
         cmocka_unit_test(regret_and_order_are_asked_within_a_group),
         cmocka_unit_test(rounds_count_with_their_median),
+        cmocka_unit_test(machines_that_differ_are_noted),
         cmocka_unit_test(json_has_the_promised_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
