@@ -130,11 +130,22 @@ static void copy_header(const struct sc_trace *from, struct sc_trace *out)
     memcpy(out->backend, from->backend, sizeof(out->backend));
     memcpy(out->machine, from->machine, sizeof(out->machine));
     memcpy(out->memory_mode, from->memory_mode, sizeof(out->memory_mode));
+    out->measured_on = from->measured_on;
     out->solo = from->solo;
     out->steps_played = from->steps_played;
     out->anchor = from->anchor;
     out->period_low_us = from->period_low_us;
     out->period_high_us = from->period_high_us;
+}
+
+/* Of the most disturbed round; fmax passes over what is not known. */
+static double most_others(const struct sc_trace *const *rounds, size_t count)
+{
+    double most = NAN;
+    for (size_t i = 0; i < count; i++) {
+        most = fmax(most, rounds[i]->others_share);
+    }
+    return most;
 }
 
 static void merge_period(const struct sc_trace *const *rounds, size_t count, double *scratch,
@@ -157,6 +168,7 @@ enum sc_status sc_rounds_merge(const struct sc_trace *const *rounds, size_t coun
         return sc_fail_memory(err, count * sizeof(*scratch));
     }
     copy_header(rounds[0], &merged);
+    merged.others_share = most_others(rounds, count);
     merge_period(rounds, count, scratch, &merged, spread);
     enum sc_status status = copy_names(rounds[0], &merged, err);
     for (size_t i = 0; status == SC_OK && i < rounds[0]->rows.count; i++) {
