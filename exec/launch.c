@@ -1,10 +1,10 @@
 /*
- * A run: ranks are started, made ready, let go together, and ended together;
- * then what they measured goes to process 0.
+ * A run: ranks are started, made ready, let go together, and ended together; then what they
+ * measured goes to process 0.
  *
- * Every stage ends in an agreement of all ranks and processes, so that one that
- * fails is heard of by all before the next stage. While steps run, threads see
- * the failure record, and processes tell each other.
+ * Every stage ends in an agreement of all ranks and processes, so that one that fails is heard of
+ * by all before the next stage. While steps run, threads see the failure record, and processes
+ * tell each other.
  */
 #include "exec/launch.h"
 
@@ -67,8 +67,7 @@ struct run {
     int opened;
 };
 
-/* ---- ranks as threads
- * ------------------------------------------------------------------------ */
+/* ---- ranks as threads ------------------------------------------------------------------------ */
 
 static void arrive(struct run *run)
 {
@@ -156,8 +155,7 @@ static int64_t started_ranks(const struct run *run)
     return started;
 }
 
-/* The outcome of a stage, the same in all processes; kept as the run's failure.
- */
+/* The outcome of a stage, the same in all processes; kept as the run's failure. */
 static enum sc_status agree(struct run *run, struct sc_error *err)
 {
     enum sc_status mine = sc_failure_get(&run->failure, err);
@@ -187,8 +185,7 @@ static enum sc_status run_threads(struct run *run, struct sc_error *err)
     return status;
 }
 
-/* ---- one thread for all ranks
- * ---------------------------------------------------------------- */
+/* ---- one thread for all ranks ---------------------------------------------------------------- */
 
 static enum sc_status serial_until(struct run *run, bool (*done)(const struct sc_executor *),
                                    bool issue, struct sc_error *err)
@@ -225,9 +222,7 @@ static enum sc_status run_serial(struct run *run, struct sc_error *err)
     return status;
 }
 
-/* ---- opening
- * ---------------------------------------------------------------------------------
- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static enum sc_status open_process(struct run *run, struct sc_error *err)
 {
@@ -352,12 +347,10 @@ static void close_run(struct run *run)
     pthread_cond_destroy(&run->moved);
 }
 
-/* ---- results
- * ---------------------------------------------------------------------------------
- */
+/* ---- results --------------------------------------------------------------------------------- */
 
-/* One array of `bytes` a rank, in rank order, at process 0 (NULL elsewhere):
- * from a function of the rank's device. The caller frees. */
+/* One array of `bytes` a rank, in rank order, at process 0 (NULL elsewhere): from a function of
+ * the rank's device. The caller frees. */
 static enum sc_status gather(struct run *run, size_t bytes,
                              const void *(*of)(const struct run *, const struct rank *), char **out,
                              struct sc_error *err)
@@ -397,8 +390,7 @@ static const void *stamps_of(const struct run *run, const struct rank *rank)
     return run->backend->stamps(rank->device);
 }
 
-/* Ranks that differ along the tensor axis have the same tokens: one of them
- * counts. */
+/* Ranks that differ along the tensor axis have the same tokens: one of them counts. */
 static bool counts(const struct sc_program *program, int64_t rank)
 {
     int64_t coordinates[SC_AXIS_COUNT];
@@ -585,8 +577,7 @@ static void describe_machine(const struct run *run, struct sc_run_result *result
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     struct sc_identity *identity = &result->measured_on;
     sc_identity_here(run->backend, run->options.cores, identity);
-    /* Where a launcher bound the processes to cores of their own, none of them
-     * knows the node's. */
+    /* Where a launcher bound the processes to cores of their own, none of them knows the node's. */
     if (run->process.node_count > 1 && identity->cores < online && run->options.cores == 0)
         identity->cores = 0;
     if (run->backend->describe)
@@ -595,8 +586,7 @@ static void describe_machine(const struct run *run, struct sc_run_result *result
              identity->processor[0] ? identity->processor : "unknown processor", online, backend);
 }
 
-/* The ranks of other processes here are no strangers. On several nodes nobody
- * sees all cores. */
+/* The ranks of other processes here are no strangers. On several nodes nobody sees all cores. */
 static enum sc_status gather_contention(struct run *run, struct sc_run_result *result,
                                         struct sc_error *err)
 {
@@ -705,9 +695,7 @@ void sc_run_result_free(struct sc_run_result *result)
     sc_trace_init(&result->trace);
 }
 
-/* ---- mpirun
- * ----------------------------------------------------------------------------------
- */
+/* ---- mpirun ---------------------------------------------------------------------------------- */
 
 /* mpirun -n RANKS ... THIS-PROGRAM argv[1]...; `self` and `count` are room for two of the words.
  * The caller frees. */
