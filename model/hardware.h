@@ -21,13 +21,12 @@
 #include "base/status.h"
 #include "model/architecture.h"
 #include "model/dtype.h"
-#include "model/identity.h"
 
 #define SC_HW_LINKS_MAX 16
 #define SC_HW_LEVELS_MAX 8
 #define SC_HW_VARIANTS_MAX 16
-#define SC_HW_KINDS_MAX 48
 #define SC_HW_TILES_MAX 8
+#define SC_HW_KINDS_MAX 48
 #define SC_HW_DEVICES_MAX 256
 #define SC_HW_CORES_MAX 256
 #define SC_HW_NAME_SIZE 64
@@ -96,7 +95,6 @@ struct sc_hw_variant {
     double held_multiprocessors;
 };
 
-struct sc_hw_level {
 /* Whose constants NCCL's model takes. */
 enum sc_hw_generation {
     SC_HW_VOLTA,
@@ -124,10 +122,11 @@ struct sc_hw_nccl {
     double call_s;     /* on top of NCCL's latency */
 };
 
+struct sc_hw_level {
     char name[SC_HW_NAME_SIZE];
     int link; /* index of the link of that name */
-    struct sc_hw_alpha_beta all_reduce, other;
     /* Bus bandwidth 0: not stated, NCCL's model prices it. A level has either or both. */
+    struct sc_hw_alpha_beta all_reduce, other;
     bool has_nccl;
     struct sc_hw_nccl nccl;
     /* Taken from the device's units while a collective runs; negative: not stated, what NCCL's
@@ -150,7 +149,6 @@ struct sc_hw_kind {
 
 struct sc_hardware {
     char name[SC_NAME_SIZE];
-    struct sc_identity measured_on; /* empty: the profile was not measured on one machine */
     struct {
         int64_t devices; /* on cores: ranks of the node, set by sc_hardware_divide */
         int64_t sockets, cores;
@@ -185,13 +183,13 @@ struct sc_hardware {
     struct {
         double gemm_peak_share[SC_PEAK_COUNT]; /* 0: not stated */
         double gemm_fixed_s;
-        double gemm_flop_per_byte; /* copying a byte of an operand takes as long as so many FLOP */
-        double gemm_transposed_b_share; /* factor on peak_share where B is read transposed */
         /* Accelerators: rows and columns of the tiles that a multiprocessor computes at a time, and
          * what starting and ending one costs, in steps of k. None: no structure. */
         int gemm_tile_count;
         int64_t gemm_tiles[SC_HW_TILES_MAX][2];
         double gemm_k_offset;
+        double gemm_flop_per_byte; /* copying a byte of an operand takes as long as so many FLOP */
+        double gemm_transposed_b_share; /* factor on peak_share where B is read transposed */
         /* Cores: what sharing one operation out among a rank's cores costs, where it has several.
          */
         double gemm_team_s, memory_bound_team_s;

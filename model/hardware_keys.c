@@ -80,12 +80,6 @@ static const struct sc_key device_keys[] = {
     BANDWIDTH("core_memory_bandwidth_gb_per_s", HW, device.core_memory_bandwidth, false),
     END,
 };
-static const struct sc_key measured_on_keys[] = {
-    TEXT("processor", HW, measured_on.processor),
-    WHOLE("cores", HW, measured_on.cores, false, 1, 1 << 16),
-    TEXT("library", HW, measured_on.library),
-    END,
-};
 static const struct sc_key reserved_keys[] = {
     BYTES("context", HW, reserved.context, false),
     BYTES("per_communicator", HW, reserved.per_communicator, false),
@@ -96,13 +90,13 @@ static const struct sc_key collectives_keys[] = {TEXT("transport", HW, transport
 static const struct sc_key no_keys[] = {END};
 static const struct sc_key gemm_keys[] = {
     TIME_US("fixed_us", HW, compute.gemm_fixed_s, true),
+    NUMBER("k_offset", HW, compute.gemm_k_offset, false, 1.0, 0.0, 1e6),
     NUMBER("flop_per_byte", HW, compute.gemm_flop_per_byte, false, 1.0, 0.0, 1e6),
     SHARE("transposed_b_share", HW, compute.gemm_transposed_b_share, false),
     TIME_US("team_us", HW, compute.gemm_team_s, false),
     END,
 };
 static const struct sc_key attention_keys[] = {
-    NUMBER("k_offset", HW, compute.gemm_k_offset, false, 1.0, 0.0, 1e6),
     SHARE("forward_peak_share", HW, compute.attention_forward_share, true),
     SHARE("backward_peak_share", HW, compute.attention_backward_share, true),
     TIME_US("fixed_us", HW, compute.attention_fixed_s, false),
@@ -146,7 +140,6 @@ static const char *const gemm_others[] = {"peak_share", "tiles", NULL};
 static const char *const memory_bound_others[] = {"kinds", NULL};
 
 const struct sc_hw_section sc_hw_sections[] = {
-    {NULL, "measured_on", false, measured_on_keys, NULL},
     {NULL, "node", true, node_keys, NULL},
     {NULL, "device", true, device_keys, device_others},
     {NULL, "reserved_bytes", false, reserved_keys, NULL},
@@ -221,13 +214,6 @@ const struct sc_key sc_hw_variant_keys[] = {
     END,
 };
 
-#define KIND struct sc_hw_kind
-const struct sc_key sc_hw_kind_keys[] = {
-    NUMBER("bandwidth_share", KIND, bandwidth_share, false, 1.0, LEAST, 100.0),
-    NUMBER("ns_per_element", KIND, s_per_element, false, NS, 0.0, SC_LARGEST),
-    TIME_US("fixed_us", KIND, fixed_s, false),
-    END,
-};
 #define NCCL struct sc_hw_nccl
 #define MOST_CHANNELS 256
 const struct sc_key sc_hw_nccl_keys[] = {
@@ -248,6 +234,13 @@ const struct sc_key sc_hw_nccl_keys[] = {
     END,
 };
 
+#define KIND struct sc_hw_kind
+const struct sc_key sc_hw_kind_keys[] = {
+    NUMBER("bandwidth_share", KIND, bandwidth_share, false, 1.0, LEAST, 100.0),
+    NUMBER("ns_per_element", KIND, s_per_element, false, NS, 0.0, SC_LARGEST),
+    TIME_US("fixed_us", KIND, fixed_s, false),
+    END,
+};
 
 #define OF_PEAK(name, peak, unit, max)                                                             \
     {                                                                                              \
@@ -292,17 +285,10 @@ void sc_hw_level_neutral(const char *name, struct sc_hw_level *out)
 {
     memset(out, 0, sizeof(*out));
     snprintf(out->name, sizeof(out->name), "%s", name);
+    out->held_multiprocessors = -1.0;
     out->slowdown_beside_compute = 1.0;
 }
 
-void sc_hw_variant_neutral(struct sc_hw_variant *out)
-{
-    memset(out, 0, sizeof(*out));
-    out->minimum_members_per_node = 1;
-    out->held_multiprocessors = -1.0;
-    out->maximum_members_per_node = MOST_RANKS;
-    out->minimum_nodes = 1;
-    out->maximum_nodes = MOST_RANKS;
 void sc_hw_nccl_neutral(struct sc_hw_nccl *out)
 {
     memset(out, 0, sizeof(*out));
@@ -310,6 +296,13 @@ void sc_hw_nccl_neutral(struct sc_hw_nccl *out)
     out->efficiency = 1.0;
 }
 
+void sc_hw_variant_neutral(struct sc_hw_variant *out)
+{
+    memset(out, 0, sizeof(*out));
+    out->minimum_members_per_node = 1;
+    out->maximum_members_per_node = MOST_RANKS;
+    out->minimum_nodes = 1;
+    out->maximum_nodes = MOST_RANKS;
     out->maximum_bytes = SC_LARGEST;
 }
 

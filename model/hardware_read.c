@@ -4,9 +4,10 @@
 
 #include "model/hardware_keys.h"
 
-static const char *const root_others[] = {
-    "schema",        "notes",       "node",    "device", "places",    "reserved_bytes", "links",
-    "device_layout", "collectives", "compute", "issue",  "host_adam", "measured_on",    NULL};
+static const char *const root_others[] = {"schema",      "notes",          "node",  "device",
+                                          "places",      "reserved_bytes", "links", "device_layout",
+                                          "collectives", "compute",        "issue", "host_adam",
+                                          NULL};
 static const char *const level_others[] = {"all_reduce", "other", "variants", NULL};
 static const char *const variant_others[] = {"all_reduce", "other", "held_multiprocessors", NULL};
 

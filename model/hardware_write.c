@@ -40,9 +40,6 @@ static void drop_absent(cJSON *root, const struct sc_hardware *hardware)
     if (hardware->host_adam.bytes_per_parameter == 0.0) {
         cJSON_DeleteItemFromObjectCaseSensitive(root, "host_adam");
     }
-    if (sc_identity_empty(&hardware->measured_on)) {
-        cJSON_DeleteItemFromObjectCaseSensitive(root, "measured_on");
-    }
     if (hardware->level_count == 0) {
         cJSON_DeleteItemFromObjectCaseSensitive(root, "collectives");
     }
@@ -143,9 +140,6 @@ static bool add_variant(cJSON *array, const struct sc_hw_variant *variant)
                                                           variant->held_multiprocessors) != NULL);
 }
 
-static bool add_level(cJSON *levels, const struct sc_hw_level *level)
-{
-    struct sc_hw_level neutral;
 static bool add_nccl(cJSON *level, const struct sc_hw_nccl *nccl)
 {
     struct sc_hw_nccl neutral;
@@ -159,6 +153,9 @@ static bool add_stated(cJSON *level, const char *name, const struct sc_hw_alpha_
     return !(figures->bus_bandwidth > 0.0) || add_alpha_beta(level, name, figures);
 }
 
+static bool add_level(cJSON *levels, const struct sc_hw_level *level)
+{
+    struct sc_hw_level neutral;
     sc_hw_level_neutral(level->name, &neutral);
     cJSON *object = cJSON_AddObjectToObject(levels, level->name);
     if (object == NULL || !add_stated(object, "all_reduce", &level->all_reduce) ||
@@ -208,9 +205,6 @@ static bool add_kinds(cJSON *bound, const struct sc_hardware *hardware)
     return true;
 }
 
-static bool add_compute(cJSON *root, const struct sc_hardware *hardware)
-{
-    cJSON *compute = cJSON_GetObjectItemCaseSensitive(root, "compute");
 static bool add_tiles(cJSON *gemm, const struct sc_hardware *hardware)
 {
     int count = hardware->compute.gemm_tile_count;
@@ -227,6 +221,9 @@ static bool add_tiles(cJSON *gemm, const struct sc_hardware *hardware)
     return true;
 }
 
+static bool add_compute(cJSON *root, const struct sc_hardware *hardware)
+{
+    cJSON *compute = cJSON_GetObjectItemCaseSensitive(root, "compute");
     cJSON *gemm = cJSON_GetObjectItemCaseSensitive(compute, "gemm");
     cJSON *bound = cJSON_GetObjectItemCaseSensitive(compute, "memory_bound");
     return add_by_peak(gemm, "peak_share", sc_hw_share_keys, hardware->compute.gemm_peak_share) &&
