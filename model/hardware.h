@@ -21,6 +21,7 @@
 #include "base/status.h"
 #include "model/architecture.h"
 #include "model/dtype.h"
+#include "model/identity.h"
 
 #define SC_HW_LINKS_MAX 16
 #define SC_HW_LEVELS_MAX 8
@@ -149,6 +150,7 @@ struct sc_hw_kind {
 
 struct sc_hardware {
     char name[SC_NAME_SIZE];
+    struct sc_identity measured_on; /* empty: the profile was not measured on one machine */
     struct {
         int64_t devices; /* on cores: ranks of the node, set by sc_hardware_divide */
         int64_t sockets, cores;

@@ -80,6 +80,12 @@ static const struct sc_key device_keys[] = {
     BANDWIDTH("core_memory_bandwidth_gb_per_s", HW, device.core_memory_bandwidth, false),
     END,
 };
+static const struct sc_key measured_on_keys[] = {
+    TEXT("processor", HW, measured_on.processor),
+    WHOLE("cores", HW, measured_on.cores, false, 1, 1 << 16),
+    TEXT("library", HW, measured_on.library),
+    END,
+};
 static const struct sc_key reserved_keys[] = {
     BYTES("context", HW, reserved.context, false),
     BYTES("per_communicator", HW, reserved.per_communicator, false),
@@ -140,6 +146,7 @@ static const char *const gemm_others[] = {"peak_share", "tiles", NULL};
 static const char *const memory_bound_others[] = {"kinds", NULL};
 
 const struct sc_hw_section sc_hw_sections[] = {
+    {NULL, "measured_on", false, measured_on_keys, NULL},
     {NULL, "node", true, node_keys, NULL},
     {NULL, "device", true, device_keys, device_others},
     {NULL, "reserved_bytes", false, reserved_keys, NULL},

@@ -4,11 +4,10 @@
 
 #include "model/hardware_keys.h"
 
-static const char *const root_others[] = {"schema",      "notes",          "node",  "device",
-                                          "places",      "reserved_bytes", "links", "device_layout",
-                                          "collectives", "compute",        "issue", "host_adam",
-                                          NULL};
-static const char *const level_others[] = {"all_reduce", "other", "variants", NULL};
+static const char *const root_others[] = {
+    "schema",        "notes",       "node",    "device", "places",    "reserved_bytes", "links",
+    "device_layout", "collectives", "compute", "issue",  "host_adam", "measured_on",    NULL};
+static const char *const level_others[] = {"all_reduce", "other", "variants", "nccl", NULL};
 static const char *const variant_others[] = {"all_reduce", "other", "held_multiprocessors", NULL};
 
 static struct sc_json member(const struct sc_json *at, const cJSON *item)
@@ -110,6 +109,7 @@ static enum sc_status read_parallel_efficiency(const struct sc_json *root, struc
     out->device.parallel_efficiency_count = count;
     return SC_OK;
 }
+
 static enum sc_status read_tile(const struct sc_json *array, int index, int64_t tile[2],
                                 struct sc_error *err)
 {
@@ -143,7 +143,6 @@ static enum sc_status read_tiles(const struct sc_json *root, struct sc_hardware 
     out->compute.gemm_tile_count = count;
     return SC_OK;
 }
-
 
 static enum sc_status read_layout_row(const struct sc_json *layout, enum sc_hw_layout row,
                                       struct sc_hardware *out, struct sc_error *err)
@@ -278,6 +277,7 @@ static enum sc_status read_variants(const struct sc_json *level, struct sc_hw_le
     out->variant_count = count;
     return SC_OK;
 }
+
 /* A channel or a head without a bandwidth would be free. */
 static enum sc_status check_nccl(const struct sc_json *at, const struct sc_hw_nccl *nccl,
                                  struct sc_error *err)
@@ -314,7 +314,6 @@ static enum sc_status read_figures(const struct sc_json *level, const char *name
 {
     return has_nccl && !sc_json_has(level, name) ? SC_OK : read_alpha_beta(level, name, out, err);
 }
-
 
 static enum sc_status find_link(const struct sc_json *at, const struct sc_hardware *hardware,
                                 int *out, struct sc_error *err)
@@ -451,8 +450,8 @@ enum sc_status sc_hardware_parse(const struct sc_json *root, struct sc_hardware 
     SC_TRY(read_by_peak(root, "device", NULL, "peak_tflop_per_s", sc_hw_peak_keys,
                         read.device.stated_peak, err));
     SC_TRY(read_by_peak(root, "compute", "gemm", "peak_share", sc_hw_share_keys,
-    SC_TRY(read_tiles(root, &read, err));
                         read.compute.gemm_peak_share, err));
+    SC_TRY(read_tiles(root, &read, err));
     SC_TRY(read_parallel_efficiency(root, &read, err));
     SC_TRY(read_places(root, &read, err));
     SC_TRY(read_links(root, &read, err));

@@ -40,6 +40,9 @@ static void drop_absent(cJSON *root, const struct sc_hardware *hardware)
     if (hardware->host_adam.bytes_per_parameter == 0.0) {
         cJSON_DeleteItemFromObjectCaseSensitive(root, "host_adam");
     }
+    if (sc_identity_empty(&hardware->measured_on)) {
+        cJSON_DeleteItemFromObjectCaseSensitive(root, "measured_on");
+    }
     if (hardware->level_count == 0) {
         cJSON_DeleteItemFromObjectCaseSensitive(root, "collectives");
     }
