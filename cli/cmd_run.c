@@ -33,9 +33,9 @@ static const struct cli_option OPTIONS[] = {
              "where it was measured on another machine"),
     CLI_TEXT("Machine", "--backend", "NAME", backend, "what runs it (host)"),
     CLI_TEXT("Machine", "--transport", "NAME", transport,
-             "how ranks talk: threads (of one process; the default) or mpi"),
-    CLI_FLAG("Machine", "--mpi", mpi,
-             "start the ranks as processes with mpirun; not needed under mpirun or srun"),
+             "how ranks talk: threads (of one process; the default), mpi, or sockets:\n"
+             "processes, which mpirun starts (not needed under mpirun or srun)"),
+    CLI_FLAG("Machine", "--mpi", mpi, "short for --transport mpi"),
     CLI_WHOLE("Machine", "--cores", "N", cores, 1, 1 << 16, "cores to use (all there are)"),
     CLI_FLAG("Checks", "--check", check,
              "compare losses and gradients with the same training on one rank; exit\n"
@@ -58,15 +58,18 @@ static const struct cli_option OPTIONS[] = {
 static enum sc_status choose_transport(const struct cli_settings *settings,
                                        enum sc_run_transport *out, struct sc_error *err)
 {
-    const char *name = settings->transport;
-    if (name != NULL && strcmp(name, "threads") != 0 && strcmp(name, "mpi") != 0) {
-        return sc_fail(err, SC_USAGE, "--transport: found \"%s\", expected threads or mpi", name);
+    bool processes = settings->mpi || sc_launched_by_mpi();
+    *out = processes ? SC_TRANSPORT_MPI : SC_TRANSPORT_THREADS;
+    if (settings->transport != NULL) {
+        SC_TRY(sc_run_transport_find(settings->transport, "--transport", out, err));
     }
-    bool mpi = settings->mpi || sc_launched_by_mpi() || (name != NULL && strcmp(name, "mpi") == 0);
-    if (mpi && name != NULL && strcmp(name, "threads") == 0) {
+    if (processes && *out == SC_TRANSPORT_THREADS) {
         return sc_fail(err, SC_USAGE, "--transport threads: the ranks are processes of MPI here");
     }
-    *out = mpi ? SC_TRANSPORT_MPI : SC_TRANSPORT_THREADS;
+    if (settings->mpi && *out != SC_TRANSPORT_MPI) {
+        return sc_fail(err, SC_USAGE, "--mpi: found --transport %s as well, expected one of them",
+                       settings->transport);
+    }
     return SC_OK;
 }
 
@@ -266,7 +269,11 @@ static enum sc_status load_and_train(const struct cli_settings *settings,
 {
     struct sc_plan plan;
     struct sc_data *data = NULL;
+    enum sc_run_transport transport = SC_TRANSPORT_THREADS;
     enum sc_status status = refuse_hardware(settings, err);
+    if (status == SC_OK) {
+        status = choose_transport(settings, &transport, err);
+    }
     if (status == SC_OK) {
         status = cli_load_plan(settings, &plan, err);
     }
@@ -278,7 +285,7 @@ static enum sc_status load_and_train(const struct cli_settings *settings,
     }
     /* A file that one machine lacks ends the run on all. */
     status = sc_process_agree(process, status, err);
-    if (status == SC_OK && settings->mpi && !sc_launched_by_mpi()) {
+    if (status == SC_OK && transport != SC_TRANSPORT_THREADS && !sc_launched_by_mpi()) {
         status = sc_launch_mpirun(sc_plan_ranks(&plan), settings->arguments, err);
     } else if (status == SC_OK) {
         status = (settings->evaluate ? evaluate : train)(settings, &plan, data, err);
