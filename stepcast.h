@@ -105,6 +105,9 @@ enum stepcast_status stepcast_simulate(const struct stepcast_plan *plan,
                                        struct stepcast_error *error);
 void stepcast_forecast_destroy(struct stepcast_forecast **forecast);
 double stepcast_forecast_step_time(const struct stepcast_forecast *forecast);
+/* Where the step time of a run lies in four of five cases, in seconds. */
+void stepcast_forecast_interval(const struct stepcast_forecast *forecast, double *low,
+                                double *high);
 double stepcast_forecast_tokens_per_s(const struct stepcast_forecast *forecast);
 /* Model and hardware FLOP utilisation, shares of the peak. */
 double stepcast_forecast_mfu(const struct stepcast_forecast *forecast);

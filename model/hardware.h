@@ -148,6 +148,19 @@ struct sc_hw_kind {
     double fixed_s;             /* negative: as compute.memory_bound */
 };
 
+/* Standard deviations of ln(measured / priced): how far prices are off. */
+struct sc_hw_deviation {
+    char name[SC_HW_NAME_SIZE]; /* an operation kind or a variant of one, as in compute's kinds */
+    double deviation;
+};
+
+struct sc_hw_uncertainty {
+    double machine; /* common to everything: another day, another machine of the kind */
+    double neutral; /* of one shape of a kind that is not listed */
+    int kind_count;
+    struct sc_hw_deviation kinds[SC_HW_KINDS_MAX]; /* of one shape */
+};
+
 struct sc_hardware {
     char name[SC_NAME_SIZE];
     struct sc_identity measured_on; /* empty: the profile was not measured on one machine */
@@ -213,6 +226,7 @@ struct sc_hardware {
     struct {
         double bytes_per_parameter, bandwidth_share; /* of places.host.bandwidth */
     } host_adam;
+    struct sc_hw_uncertainty uncertainty;
 };
 
 /* Reads a shipped name ("dgx-h100") or a file; `relative_to` is the file that names it (NULL: the
@@ -253,6 +267,10 @@ enum sc_hw_peak sc_hardware_peak_of(enum sc_dtype dtype);
 /* NULL when the profile has none of that name. */
 const struct sc_hw_link *sc_hardware_link(const struct sc_hardware *hardware, const char *name);
 const struct sc_hw_kind *sc_hardware_kind(const struct sc_hardware *hardware, const char *kind);
+/* How far the price of one shape of an operation is off: of its cost name ("activation_swiglu"),
+ * else of its kind, else the neutral figure. */
+double sc_hardware_deviation(const struct sc_hardware *hardware, const char *cost_name,
+                             const char *kind);
 /* Index of the link that joins device and host, or -1. */
 int sc_hardware_host_link(const struct sc_hardware *hardware);
 

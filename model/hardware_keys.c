@@ -273,6 +273,7 @@ void sc_hardware_neutral(struct sc_hardware *out)
     out->compute.attention_fixed_s = -1.0;
     out->compute.adam_fixed_s = -1.0;
     out->issue.steps_ahead = 2;
+    sc_hw_uncertainty_neutral(&out->uncertainty);
     out->places[SC_HW_PINNED].per = SC_PER_NODE;
     out->places[SC_HW_HOST].per = SC_PER_NODE;
     out->places[SC_HW_DISK].per = SC_PER_NODE;

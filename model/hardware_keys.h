@@ -34,6 +34,12 @@ extern const struct sc_key sc_hw_peak_keys[];                      /* an array o
 extern const struct sc_key sc_hw_share_keys[];                     /* an array of shares */
 extern const char *const sc_hw_layout_names[SC_LAYOUT_COUNT + 1];
 
+/* Of model/hardware_uncertainty.c. */
+void sc_hw_uncertainty_neutral(struct sc_hw_uncertainty *out);
+enum sc_status sc_hw_uncertainty_read(const struct sc_json *root, struct sc_hw_uncertainty *out,
+                                      struct sc_error *err);
+bool sc_hw_uncertainty_write(cJSON *root, const struct sc_hw_uncertainty *uncertainty);
+
 /* Values before a file is read. */
 void sc_hardware_neutral(struct sc_hardware *out);
 void sc_hw_link_neutral(const char *name, const struct sc_hardware *hardware,

@@ -4,9 +4,10 @@
 
 #include "model/hardware_keys.h"
 
-static const char *const root_others[] = {
-    "schema",        "notes",       "node",    "device", "places",    "reserved_bytes", "links",
-    "device_layout", "collectives", "compute", "issue",  "host_adam", "measured_on",    NULL};
+static const char *const root_others[] = {"schema",      "notes",          "node",  "device",
+                                          "places",      "reserved_bytes", "links", "device_layout",
+                                          "collectives", "compute",        "issue", "host_adam",
+                                          "measured_on", "uncertainty",    NULL};
 static const char *const level_others[] = {"all_reduce", "other", "variants", "nccl", NULL};
 static const char *const variant_others[] = {"all_reduce", "other", "held_multiprocessors", NULL};
 
@@ -458,6 +459,7 @@ enum sc_status sc_hardware_parse(const struct sc_json *root, struct sc_hardware 
     SC_TRY(read_layout(root, &read, err));
     SC_TRY(read_levels(root, &read, err));
     SC_TRY(read_kinds(root, &read, err));
+    SC_TRY(sc_hw_uncertainty_read(root, &read.uncertainty, err));
     if (read.transport[0] != '\0') {
         SC_TRY(sc_hardware_use_transport(&read, read.transport, err));
     }

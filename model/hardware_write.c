@@ -245,7 +245,7 @@ static bool fill(cJSON *root, const struct sc_hardware *hardware)
     drop_absent(root, hardware);
     return add_device(root, hardware) && add_places(root, hardware, &neutral) &&
            add_links(root, hardware) && add_layout(root, hardware) && add_levels(root, hardware) &&
-           add_compute(root, hardware);
+           add_compute(root, hardware) && sc_hw_uncertainty_write(root, &hardware->uncertainty);
 }
 
 cJSON *sc_hardware_to_json(const struct sc_hardware *hardware)

@@ -274,6 +274,12 @@ double stepcast_forecast_step_time(const struct stepcast_forecast *forecast)
     return forecast->result.step_time_s;
 }
 
+void stepcast_forecast_interval(const struct stepcast_forecast *forecast, double *low, double *high)
+{
+    *low = forecast->result.step_time_low_s;
+    *high = forecast->result.step_time_high_s;
+}
+
 double stepcast_forecast_tokens_per_s(const struct stepcast_forecast *forecast)
 {
     return forecast->result.tokens_per_s;

@@ -45,8 +45,11 @@ static void print_totals(const struct sc_sim_result *result, FILE *stream)
     char text[64];
     fprintf(stream, "%s on %s, %" PRId64 " rank%s\n\n", result->plan, result->hardware,
             result->ranks, result->ranks == 1 ? "" : "s");
-    fprintf(stream, "  %-12s  %s\n", "step time",
-            sc_print_seconds(result->step_time_s, text, sizeof(text)));
+    char low[64], high[64];
+    fprintf(stream, "  %-12s  %s (80 %% of runs: %s to %s)\n", "step time",
+            sc_print_seconds(result->step_time_s, text, sizeof(text)),
+            sc_print_seconds(result->step_time_low_s, low, sizeof(low)),
+            sc_print_seconds(result->step_time_high_s, high, sizeof(high)));
     fprintf(stream, "  %-12s  %.*f\n", "tokens/s", result->tokens_per_s < 100 ? 1 : 0,
             result->tokens_per_s);
     print_share(stream, "MFU", result->mfu);

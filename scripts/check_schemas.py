@@ -29,7 +29,8 @@ TRACE = {
               250.0, 250.0, 370.0, "nvlink", None, None]],
 }
 RESULT = {
-    "schema": "stepcast.result/1", "step_time_s": 0.5, "tokens_per_s": 1e5, "mfu": 0.4, "hfu": 0.4,
+    "schema": "stepcast.result/1", "step_time_s": 0.5, "step_time_low_s": 0.4,
+    "step_time_high_s": 0.6, "tokens_per_s": 1e5, "mfu": 0.4, "hfu": 0.4,
     "breakdown_s": {"gemm": 0.3}, "warnings": [], "exact": True,
     "memory": {"device": {"peak_bytes": 1, "used_bytes": 2}, "host": {"peak_bytes": 0}},
 }
@@ -51,8 +52,12 @@ RUN = {
 }
 COMPARE = {
     "schema": "stepcast.result/1", "command": "compare", "median_abs_error": 0.1,
-    "max_abs_error": None, "regret": 1, "worst": [], "notes": [],
-    "rows": [{"plan": "p", "predicted_s": 1, "measured_s": 1.1, "error": -0.1, "joined": True}],
+    "p90_abs_error": 0.1, "max_abs_error": None, "regret": {"g": 1}, "coverage": None, "gaps": 1,
+    "gaps_wrong": [{"group": "g", "faster": "p", "slower": "q", "measured_gap": 0.1,
+                    "predicted_gap": -0.1}], "worst": [], "notes": [],
+    "rows": [{"plan": "p", "group": "g", "transport": None, "predicted_s": 1, "measured_s": 1.1,
+              "error": -0.1, "low_s": 0.9, "high_s": 1.2, "inside": True, "rounds": 5,
+              "spread": 0.02, "joined": True}],
     "by_kind": {"gemm": {"count": 12, "predicted_s": 1, "measured_s": 1, "error": 0}},
 }
 SEARCH = {
@@ -79,6 +84,7 @@ HARDWARE = {
                 "memory_bound": {"bandwidth_share": 0.85, "fixed_us": 3},
                 "adam": {"bandwidth_share": 0.85}},
     "issue": {"kernel_us": 4, "collective_us": 6.5, "copy_us": 4},
+    "uncertainty": {"machine": 0.07, "neutral": 0.1, "kinds": {"gemm": 0.05}, "source": "known"},
 }
 # A good document and changes (path, value; None removes) that must each be refused.
 WRONG = [
@@ -93,17 +99,22 @@ WRONG = [
         ("links.nvlink.bandwidth_gb_per_s", None), ("links.nvlink.bandwith_gb_per_s", 1),
         ("device.peak_tflop_per_s.fp5", 1), ("places.device.source", 3), ("node.devices", 0),
         ("measured_on.cores", 0),
-        ("collectives.levels.nvlink.other", None), ("compute.adam.bandwidth_share", 3)]),
+        ("collectives.levels.nvlink.other", None), ("compute.adam.bandwidth_share", 3),
+        ("uncertainty.machine", -1), ("uncertainty.kinds.gemm", "small"),
+        ("uncertainty.kind", {})]),
     ("stepcast.trace/1", TRACE, [
         ("program", "sha256:12"), ("kind", "guessed"), ("rows", [["all", 8]]),
         ("rows", [TRACE["rows"][0] + [1]]), ("anchor", None), ("extra", 1), ("columns", []),
-        ("others_share", 2)]),
+        ("others_share", 2), ("period_low_us", -1)]),
     ("stepcast.result/1", RESULT, [
-        ("step_time_s", 0), ("memory.device.used_bytes", None), ("exact", None), ("warnings", "")]),
+        ("step_time_s", 0), ("step_time_low_s", 0), ("step_time_high_s", None),
+        ("memory.device.used_bytes", None), ("exact", None), ("warnings", "")]),
     ("stepcast.result/1", RUN, [
         ("steps", []), ("contention", None), ("contention.others_share", 1.5), ("losses", None)]),
     ("stepcast.result/1", COMPARE, [
-        ("rows", [{"plan": "p"}]), ("by_kind.gemm.error", None), ("notes", "none")]),
+        ("rows", [{"plan": "p"}]), ("rows", [{**COMPARE["rows"][0], "inside": "yes"}]),
+        ("regret", {"g": "low"}), ("coverage", 2), ("gaps_wrong", [{"group": "g"}]),
+        ("by_kind.gemm.error", None), ("notes", "none")]),
     ("stepcast.result/1", SEARCH, [("plans", None), ("plans", [{"file": "1_p.json"}])]),
     ("stepcast.result/1", CALIBRATE, [("rows", [{"kind": "gemm"}]), ("contention", None)]),
     ("stepcast.explanation/1", EXPLANATION, [

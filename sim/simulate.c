@@ -14,6 +14,7 @@
 #include "sim/engine.h"
 #include "sim/machine.h"
 #include "sim/price.h"
+#include "sim/uncertainty.h"
 
 /* Above this part of the host's memory other things on the node begin to suffer. */
 #define HOST_MEMORY_FULL 0.7
@@ -383,6 +384,16 @@ static void fill_memory(struct forecast *f)
     }
 }
 
+static enum sc_status fill_interval(struct forecast *f, struct sc_error *err)
+{
+    struct sc_sim_result *result = &f->result;
+    double deviation;
+    SC_TRY(sc_uncertainty(f->program, &f->prices, &f->play, &f->hardware, &deviation, err));
+    sc_uncertainty_interval(result->step_time_s, deviation, &result->step_time_low_s,
+                            &result->step_time_high_s);
+    return SC_OK;
+}
+
 static enum sc_status fill_trace(struct forecast *f, struct sc_error *err)
 {
     struct sc_trace *trace = &f->result.trace;
@@ -391,6 +402,8 @@ static enum sc_status fill_trace(struct forecast *f, struct sc_error *err)
     f->result.has_trace = true;
     snprintf(trace->hardware, sizeof(trace->hardware), "%s", f->hardware.name);
     trace->measured_on = f->hardware.measured_on;
+    trace->period_low_us = f->result.step_time_low_s * SC_US_PER_S;
+    trace->period_high_us = f->result.step_time_high_s * SC_US_PER_S;
     return sc_play_trace(f->program, &f->play, trace, err);
 }
 
@@ -408,6 +421,7 @@ static enum sc_status fill_result(struct forecast *f, struct sc_error *err)
     result->exact = f->program->exact;
     fill_rates(f);
     fill_memory(f);
+    SC_TRY(fill_interval(f, err));
     SC_TRY(break_down(f, err));
     SC_TRY(fill_resources(f, err));
     SC_TRY(collect_warnings(f, err));

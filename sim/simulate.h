@@ -48,6 +48,7 @@ struct sc_sim_resource {
 struct sc_sim_result {
     char plan[SC_NAME_SIZE], hardware[SC_NAME_SIZE], program[SC_HASH_SIZE];
     double step_time_s, first_step_s;
+    double step_time_low_s, step_time_high_s; /* hold four of five runs (sim/uncertainty.h) */
     double tokens_per_s;
     double mfu, hfu; /* of the peak of the activations' dtype; NAN when the profile has none */
     double bound_s;  /* no order of operations takes less (sim/bound.h) */

@@ -24,6 +24,8 @@ static bool add_totals(cJSON *root, const struct sc_sim_result *result)
     if (result->program[0] != '\0')
         ok = ok && add_text(root, "program", result->program);
     return ok && add_number(root, "step_time_s", result->step_time_s) &&
+           add_number(root, "step_time_low_s", result->step_time_low_s) &&
+           add_number(root, "step_time_high_s", result->step_time_high_s) &&
            add_number(root, "tokens_per_s", result->tokens_per_s) &&
            add_number(root, "mfu", result->mfu) && add_number(root, "hfu", result->hfu) &&
            add_number(root, "first_step_s", result->first_step_s) &&

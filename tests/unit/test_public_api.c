@@ -206,6 +206,11 @@ static enum stepcast_status forecast(struct job *job)
     }
     if (status == STEPCAST_OK) {
         job->step_time = stepcast_forecast_step_time(result);
+        double low, high;
+        stepcast_forecast_interval(result, &low, &high);
+        if (!(low < job->step_time && job->step_time < high)) {
+            status = STEPCAST_BUG;
+        }
         const struct stepcast_trace *trace = stepcast_forecast_trace(result);
         if (fabs(stepcast_trace_step_time(trace) - job->step_time) > 1e-9 * job->step_time) {
             status = STEPCAST_BUG;

@@ -79,9 +79,12 @@ static void written_is_read_back(void **state)
     struct sc_error err = SC_ERROR_INIT;
     struct sc_trace trace, read;
     make_example(&trace);
+    trace.period_low_us = 1500.5;
+    trace.period_high_us = 1700.25;
     sc_trace_init(&read);
     assert_int_equal(sc_trace_write(&trace, FILE_NAME, &err), SC_OK);
     assert_int_equal(sc_trace_read(FILE_NAME, &read, &err), SC_OK);
+    assert_true(read.period_low_us == 1500.5 && read.period_high_us == 1700.25);
     assert_int_equal(read.kind, SC_MEASURED);
     assert_string_equal(read.plan, "a \"plan\"");
     assert_string_equal(read.program, "sha256:0f3c");
