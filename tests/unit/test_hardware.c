@@ -302,7 +302,7 @@ static void unknown_profile_suggests(void **state)
     (void)state;
     struct sc_error err = SC_ERROR_INIT;
     struct sc_hardware h;
-    assert_int_equal(sc_hardware_load("dgx-h200", NULL, NULL, 0, &h, &err), SC_BAD_INPUT);
+    assert_int_equal(sc_hardware_load("dgx-h10", NULL, NULL, 0, &h, &err), SC_BAD_INPUT);
     assert_non_null(strstr(err.text, "dgx-h100"));
     const char *set = "hw.node.devices";
     assert_int_equal(sc_hardware_load("dgx-h100", NULL, &set, 1, &h, &err), SC_USAGE);
