@@ -6,7 +6,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -22,7 +21,7 @@
 
 #include "exec/clock.h"
 
-enum { ADDRESSES_MAX = 12, BUFFER_BYTES = 4 << 20 };
+enum { ADDRESSES_MAX = 12, GUESTS_MAX = 64, BUFFER_BYTES = 4 << 20 };
 
 #define PATIENCE_S 30.0 /* for everything */
 #define CONNECT_S 3.0   /* to one address */
@@ -42,6 +41,13 @@ struct hello {
     int64_t from, group;
 };
 
+/* Has connected and not said all of its hello. */
+struct guest {
+    int socket;
+    size_t got;
+    struct hello hello;
+};
+
 struct meeting {
     struct sc_process *process;
     struct card *cards; /* [processes] */
@@ -49,6 +55,8 @@ struct meeting {
     struct sc_socket_link *links;
     size_t count;
     double deadline;
+    struct guest guests[GUESTS_MAX];
+    size_t guest_count;
 };
 
 /* ---- one's own card -------------------------------------------------------------------------- */
@@ -141,27 +149,6 @@ static int remaining_ms(double until)
     return left > 0 ? (int)(left * 1e3) + 1 : 0;
 }
 
-static bool wait_for(int socket, short events, double until)
-{
-    struct pollfd at = {socket, events, 0};
-    return poll(&at, 1, remaining_ms(until)) == 1;
-}
-
-/* All of a few bytes; false when they do not come. */
-static bool read_fully(int socket, void *to, size_t bytes, double until)
-{
-    size_t got = 0;
-    while (got < bytes) {
-        ssize_t read = recv(socket, (char *)to + got, bytes - got, MSG_DONTWAIT);
-        if (read == 0 || (read < 0 && errno != EAGAIN && errno != EINTR))
-            return false;
-        got += read > 0 ? (size_t)read : 0;
-        if (read < 0 && !wait_for(socket, POLLIN, until))
-            return false;
-    }
-    return true;
-}
-
 static struct sc_socket_link *find_link(const struct meeting *meeting, const struct hello *hello)
 {
     if (hello->number != meeting->cards[meeting->process->index].number)
@@ -173,40 +160,70 @@ static struct sc_socket_link *find_link(const struct meeting *meeting, const str
     return NULL;
 }
 
-/* Strangers that knock are sent away. */
 static void let_in(struct meeting *meeting)
 {
-    struct hello hello;
-    int guest = accept4(meeting->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (guest < 0)
-        return;
-    struct sc_socket_link *link = NULL;
-    if (read_fully(guest, &hello, sizeof hello, sc_clock() + CONNECT_S))
-        link = find_link(meeting, &hello);
-    if (!link ||
-        send(guest, &hello.number, sizeof hello.number, MSG_NOSIGNAL) != sizeof hello.number) {
-        close(guest);
-        return;
-    }
-    tune(guest);
-    link->in = guest;
+    int socket = accept4(meeting->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (socket >= 0)
+        meeting->guests[meeting->guest_count++] = (struct guest){.socket = socket};
 }
 
-/* Until the socket is ready; others are let in meanwhile. */
+/* The guest is a link's other end, or a stranger and sent away. */
+static void seat(struct meeting *meeting, const struct guest *guest)
+{
+    struct sc_socket_link *link = find_link(meeting, &guest->hello);
+    const uint64_t number = guest->hello.number;
+    if (link && send(guest->socket, &number, sizeof number, MSG_NOSIGNAL) == sizeof number) {
+        tune(guest->socket);
+        link->in = guest->socket;
+    } else {
+        close(guest->socket);
+    }
+}
+
+/* Who has said all it has to say is no guest any more. */
+static void listen_to(struct meeting *meeting, size_t index)
+{
+    struct guest *guest = &meeting->guests[index];
+    ssize_t got = recv(guest->socket, (char *)&guest->hello + guest->got,
+                       sizeof guest->hello - guest->got, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    guest->got += got > 0 ? (size_t)got : 0;
+    if (got > 0 && guest->got < sizeof guest->hello)
+        return;
+    if (got > 0)
+        seat(meeting, guest);
+    else
+        close(guest->socket);
+    *guest = meeting->guests[--meeting->guest_count];
+}
+
+/* Until something happens; true when the socket (-1: none) is ready. Nobody is waited for in
+ * particular: two that connect to each other are each other's guests. */
 static bool wait_hospitably(struct meeting *meeting, int socket, short events, double until)
 {
-    for (;;) {
-        struct pollfd at[2] = {{meeting->listener, POLLIN, 0}, {socket, events, 0}};
-        int ready = poll(at, socket < 0 ? 1 : 2, remaining_ms(until));
-        if (ready > 0 && at[0].revents)
-            let_in(meeting);
-        if (ready > 0 && socket >= 0 && at[1].revents)
-            return true;
-        if (ready > 0 && socket < 0)
-            return true;
+    struct pollfd at[GUESTS_MAX + 2];
+    size_t guests = meeting->guest_count;
+    at[0] = (struct pollfd){socket, events, 0};
+    at[1] = (struct pollfd){guests < GUESTS_MAX ? meeting->listener : -1, POLLIN, 0};
+    for (size_t g = 0; g < guests; g++)
+        at[g + 2] = (struct pollfd){meeting->guests[g].socket, POLLIN, 0};
+    if (poll(at, guests + 2, remaining_ms(until)) <= 0)
+        return false;
+    for (size_t g = guests; g-- > 0;)
+        if (at[g + 2].revents)
+            listen_to(meeting, g);
+    if (at[1].revents)
+        let_in(meeting);
+    return at[0].revents != 0;
+}
+
+static bool wait_until_ready(struct meeting *meeting, int socket, short events, double until)
+{
+    while (!wait_hospitably(meeting, socket, events, until))
         if (sc_clock() >= until)
             return false;
-    }
+    return true;
 }
 
 /* ---- going out ------------------------------------------------------------------------------- */
@@ -224,8 +241,8 @@ static bool introduce(struct meeting *meeting, const struct sc_socket_link *link
     double until = earlier(sc_clock() + ANSWER_S, meeting->deadline);
     if (send(socket, &hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello)
         return false;
-    return wait_hospitably(meeting, socket, POLLIN, until) &&
-           read_fully(socket, &answer, sizeof answer, until) && answer == number;
+    return wait_until_ready(meeting, socket, POLLIN, until) &&
+           recv(socket, &answer, sizeof answer, MSG_DONTWAIT) == sizeof answer && answer == number;
 }
 
 static int try_address(struct meeting *meeting, const struct sc_socket_link *link, uint32_t where)
@@ -240,7 +257,7 @@ static int try_address(struct meeting *meeting, const struct sc_socket_link *lin
     tune(made);
     double until = earlier(sc_clock() + CONNECT_S, meeting->deadline);
     bool there = connect(made, (struct sockaddr *)&address, sizeof address) == 0 ||
-                 (errno == EINPROGRESS && wait_hospitably(meeting, made, POLLOUT, until) &&
+                 (errno == EINPROGRESS && wait_until_ready(meeting, made, POLLOUT, until) &&
                   getsockopt(made, SOL_SOCKET, SO_ERROR, &code, &size) == 0 && code == 0);
     if (there && introduce(meeting, link, made))
         return made;
@@ -275,12 +292,14 @@ static enum sc_status reach(struct meeting *meeting, struct sc_socket_link *link
 static enum sc_status await_guests(struct meeting *meeting, struct sc_error *err)
 {
     for (size_t i = 0; i < meeting->count; i++)
-        while (meeting->links[i].in < 0)
-            if (!wait_hospitably(meeting, -1, 0, meeting->deadline))
+        while (meeting->links[i].in < 0) {
+            wait_hospitably(meeting, -1, 0, meeting->deadline);
+            if (meeting->links[i].in < 0 && sc_clock() >= meeting->deadline)
                 return sc_fail(err, SC_MACHINE,
                                "sockets: process %lld has not come to process %lld in %.0f s",
                                (long long)meeting->links[i].peer,
                                (long long)meeting->process->index, PATIENCE_S);
+        }
     return SC_OK;
 }
 
@@ -302,6 +321,8 @@ enum sc_status sc_sockets_connect(struct sc_process *process, struct sc_socket_l
     enum sc_status status = meet(&meeting, err);
     if (meeting.listener >= 0)
         close(meeting.listener);
+    for (size_t g = 0; g < meeting.guest_count; g++)
+        close(meeting.guests[g].socket);
     free(meeting.cards);
     if (status != SC_OK)
         sc_sockets_disconnect(links, count);
