@@ -105,6 +105,9 @@ enum stepcast_status stepcast_simulate(const struct stepcast_plan *plan,
                                        struct stepcast_error *error);
 void stepcast_forecast_destroy(struct stepcast_forecast **forecast);
 double stepcast_forecast_step_time(const struct stepcast_forecast *forecast);
+/* Where the step time of a run lies in four of five cases, in seconds. */
+void stepcast_forecast_interval(const struct stepcast_forecast *forecast, double *low,
+                                double *high);
 double stepcast_forecast_tokens_per_s(const struct stepcast_forecast *forecast);
 /* Model and hardware FLOP utilisation, shares of the peak. */
 double stepcast_forecast_mfu(const struct stepcast_forecast *forecast);
@@ -118,6 +121,34 @@ enum stepcast_status stepcast_forecast_json(const struct stepcast_forecast *fore
                                             struct stepcast_error *error);
 /* Belongs to the forecast. */
 const struct stepcast_trace *stepcast_forecast_trace(const struct stepcast_forecast *forecast);
+
+/* ---- explanation ------------------------------------------------------------------------- */
+
+struct stepcast_explanation;
+
+/* Why a step takes that long: its critical path by kind of work, and what the step would take if a
+ * kind of work or a resource were free. STEPCAST_NO when it does not fit. */
+enum stepcast_status stepcast_explain(const struct stepcast_plan *plan,
+                                      struct stepcast_explanation **out,
+                                      struct stepcast_error *error);
+void stepcast_explanation_destroy(struct stepcast_explanation **explanation);
+double stepcast_explanation_step_time(const struct stepcast_explanation *explanation);
+/* One sentence: what would gain most if it were free. */
+const char *stepcast_explanation_sentence(const struct stepcast_explanation *explanation);
+/* Parts of the critical path ("gemm", "all_reduce of tensor", "issue", ...), longest first; their
+ * seconds add up to the step time. Past the count: NULL, NAN. */
+size_t stepcast_explanation_parts(const struct stepcast_explanation *explanation);
+const char *stepcast_explanation_part_name(const struct stepcast_explanation *explanation,
+                                           size_t index);
+double stepcast_explanation_part_seconds(const struct stepcast_explanation *explanation,
+                                         size_t index);
+/* Step time if this kind of work or resource ("memory bandwidth", a link's name, "issue") were
+ * free; NAN when the plan has none of that name. */
+double stepcast_explanation_step_time_if_free(const struct stepcast_explanation *explanation,
+                                              const char *name);
+/* What `stepcast explain --json` prints. */
+enum stepcast_status stepcast_explanation_json(const struct stepcast_explanation *explanation,
+                                               char **out, struct stepcast_error *error);
 
 /* ---- running ----------------------------------------------------------------------------- */
 

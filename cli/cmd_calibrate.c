@@ -1,5 +1,6 @@
 /* stepcast calibrate: a hardware profile of this machine. */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +11,8 @@
 #include "exec/calibrate.h"
 #include "exec/calibrate_transport.h"
 #include "exec/launch.h"
+#include "reports/calibration_report.h"
 #include "reports/table.h"
-
-#define NOISY_SPREAD 0.1
 
 static const struct cli_option OPTIONS[] = {
     CLI_TEXT("Measuring", "--name", "NAME", name, "of the profile (this-machine)"),
@@ -27,7 +27,12 @@ static const struct cli_option OPTIONS[] = {
               "processes for that (as many as cores, then twice as many)"),
     CLI_FLAG("Measuring", "--tiny", tiny,
              "the smallest grid: shows that it works, its numbers mean nothing"),
-    CLI_TEXT("Output", "--out", "FILE", out, "the profile (NAME.json)"),
+    CLI_TEXT("Measuring", "--storage-dir", "DIR", storage,
+             "where a file is written and read, for the disk's bandwidths (the profile's\n"
+             "folder)"),
+    CLI_TEXT("Output", "--out", "FILE", out,
+             "the profile (NAME.json); beside it NAME.rows.json, what was measured\n"
+             "(stepcast plot calibration draws it)"),
     CLI_FLAG("Output", "--json", json, "one object and nothing else: file, errors, rows"),
     /* What this program passes to the processes that it starts. */
     CLI_TEXT("Measuring", "--measurements", "FILE", measurements, NULL),
@@ -40,32 +45,6 @@ static void show_progress(void *context, const char *what, double share)
     char line[128];
     snprintf(line, sizeof(line), "calibrate: %3.0f %%  %s", share * 100, what);
     cli_progress_line(context, line);
-}
-
-static enum sc_status print_json(const char *file, const struct sc_calibration *calibration,
-                                 struct sc_error *err)
-{
-    cJSON *root = cJSON_CreateObject();
-    cJSON_AddStringToObject(root, "schema", "stepcast.result/1");
-    cJSON_AddStringToObject(root, "file", file);
-    cJSON_AddNumberToObject(root, "median_abs_error", calibration->median_error);
-    cJSON_AddNumberToObject(root, "max_abs_error", calibration->worst_error);
-    cJSON_AddNumberToObject(root, "spread", calibration->spread);
-    cJSON_AddNumberToObject(root, "seconds", calibration->seconds);
-    cJSON *rows = cJSON_AddArrayToObject(root, "rows");
-    for (size_t i = 0; i < calibration->rows.count; i++) {
-        const struct sc_calibration_row *row = &calibration->rows.items[i];
-        cJSON *item = cJSON_CreateObject();
-        cJSON_AddStringToObject(item, "kind", row->kind);
-        cJSON_AddStringToObject(item, "shape", row->shape);
-        cJSON_AddNumberToObject(item, "ranks", (double)row->ranks);
-        cJSON_AddNumberToObject(item, "cores", (double)row->cores);
-        cJSON_AddNumberToObject(item, "measured_s", row->measured_s);
-        cJSON_AddNumberToObject(item, "fitted_s", row->fitted_s);
-        cJSON_AddNumberToObject(item, "spread", row->spread);
-        cJSON_AddItemToArray(rows, item);
-    }
-    return cli_print_json(root, err);
 }
 
 /* ---- the table by kind ------------------------------------------------------------------- */
@@ -132,20 +111,40 @@ static enum sc_status print_text(const char *file, const struct sc_calibration *
     printf("\n%zu operations in %.0f s; |error| median %.1f %%, worst %.1f %%; profile in %s\n",
            calibration->rows.count, calibration->seconds, calibration->median_error * 100,
            calibration->worst_error * 100, file);
-    if (calibration->spread > NOISY_SPREAD) {
-        printf("Warning: times spread by %.0f %%: this machine was not quiet.\n",
-               calibration->spread * 100);
-    }
+    sc_calibration_print_warnings(calibration, stdout);
     return SC_OK;
 }
 
 /* ---- the command ------------------------------------------------------------------------- */
 
+/* Beside the profile: what it was fitted to. */
+static enum sc_status write_rows(const char *file, const struct sc_calibration *calibration,
+                                 struct sc_error *err)
+{
+    char rows[PATH_MAX];
+    SC_TRY(sc_calibration_rows_file(file, rows, sizeof(rows), err));
+    cJSON *root = sc_calibration_to_json(file, calibration);
+    enum sc_status status =
+        root != NULL ? sc_json_write(root, rows, err) : sc_fail_memory(err, sizeof(rows));
+    cJSON_Delete(root);
+    return status;
+}
+
+/* The folder of a file; "." where its name has none. */
+static void folder_of(const char *file, char *out, size_t size)
+{
+    const char *slash = strrchr(file, '/');
+    int length = slash == NULL ? 0 : slash == file ? 1 : (int)(slash - file);
+    snprintf(out, size, "%.*s", length > 0 ? length : 1, length > 0 ? file : ".");
+}
+
 static enum sc_status report(const struct cli_settings *settings, const char *file,
                              const struct sc_calibration *calibration, struct sc_error *err)
 {
     SC_TRY(sc_json_write(calibration->profile, file, err));
-    return settings->json ? print_json(file, calibration, err) : print_text(file, calibration, err);
+    SC_TRY(write_rows(file, calibration, err));
+    return settings->json ? cli_print_json(sc_calibration_to_json(file, calibration), err)
+                          : print_text(file, calibration, err);
 }
 
 /* This program again, as processes under mpirun: with --measurements. */
@@ -238,20 +237,24 @@ static enum sc_status check_and_calibrate(const struct cli_settings *settings,
                        name);
     }
     snprintf(file, sizeof(file), "%s.json", name);
-    struct sc_calibrate_options options = {.name = name,
-                                           .cores = settings->cores,
-                                           .ranks = settings->ranks,
-                                           .seconds = (double)settings->seconds,
-                                           .tiny = settings->tiny,
-                                           .process = process->count > 1 ? process : NULL,
-                                           .progress = show_progress,
-                                           .start = start,
-                                           .start_context = (void *)(uintptr_t)settings};
+    const char *out = settings->out != NULL ? settings->out : file;
+    char folder[PATH_MAX];
+    folder_of(out, folder, sizeof(folder));
+    struct sc_calibrate_options options = {
+        .name = name,
+        .cores = settings->cores,
+        .ranks = settings->ranks,
+        .seconds = (double)settings->seconds,
+        .storage_folder = settings->storage != NULL ? settings->storage : folder,
+        .tiny = settings->tiny,
+        .process = process->count > 1 ? process : NULL,
+        .progress = show_progress,
+        .start = start,
+        .start_context = (void *)(uintptr_t)settings};
     SC_TRY(choose_transport(settings, &options, err));
     if (settings->measurements != NULL) {
         return take_measurements(settings, &options, err);
     }
-    const char *out = settings->out != NULL ? settings->out : file;
     SC_TRY(sc_process_agree(process, process->index == 0 ? sc_file_check(out, err) : SC_OK, err));
     return calibrate(settings, out, &options, err);
 }

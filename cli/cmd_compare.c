@@ -14,6 +14,10 @@
 static const struct cli_option OPTIONS[] = {
     CLI_SHARE("Answer", "--tolerance", "SHARE", tolerance,
               "exit code 1 where a step time's |error| is larger (0.1 is 10 %; else never)"),
+    CLI_TEXT(
+        "Answer", "--groups", "FILE", groups,
+        "which plans compete: {\"plans\": [{\"name\", \"group\"}]}; regret and order are asked\n"
+        "within a group (else all plans are one)"),
     CLI_FLAG("Output", "--json", json, "one object and nothing else"),
     CLI_FLAG("Output", "--csv", csv, "the table by kind (one pair) or by plan (several) as CSV"),
     CLI_TEXT("Output", "--figures", "DIR", figures,
@@ -24,8 +28,11 @@ static const struct cli_option OPTIONS[] = {
     CLI_END,
 };
 
+/* A forecast and its measurements, one a round. */
 struct pair {
-    const struct sc_trace *predicted, *measured;
+    const struct sc_trace *predicted;
+    SC_ARRAY(const struct sc_trace *) rounds;
+    const struct sc_trace *measured; /* the round to draw: that of median step time */
 };
 
 struct traces {
@@ -39,6 +46,9 @@ static void free_traces(struct traces *traces)
 {
     for (size_t i = 0; i < traces->count; i++) {
         sc_trace_free(&traces->items[i]);
+    }
+    for (size_t i = 0; i < traces->pair_count; i++) {
+        sc_array_free(&traces->pairs[i].rounds);
     }
     free(traces->items);
     free(traces->pairs);
@@ -60,54 +70,101 @@ static enum sc_status read_traces(const struct cli_settings *settings, struct tr
     return SC_OK;
 }
 
-/* The measurement that belongs to a forecast: of the same program, else of the same plan. */
-static const struct sc_trace *partner(const struct traces *traces, const struct sc_trace *predicted)
+static enum sc_status add_round(struct pair *pair, const struct sc_trace *measured,
+                                struct sc_error *err)
 {
-    const struct sc_trace *same_plan = NULL;
-    for (size_t i = 0; i < traces->count; i++) {
-        const struct sc_trace *trace = &traces->items[i];
-        bool taken = trace->kind != SC_MEASURED;
-        for (size_t k = 0; k < traces->pair_count; k++) {
-            taken = taken || traces->pairs[k].measured == trace;
-        }
-        if (taken || strcmp(trace->plan, predicted->plan) != 0) {
-            continue;
-        }
-        if (strcmp(trace->program, predicted->program) == 0) {
-            return trace;
-        }
-        same_plan = same_plan ? same_plan : trace;
+    const struct sc_trace **round = sc_array_push(&pair->rounds);
+    if (round == NULL) {
+        return sc_fail_memory(err, sizeof(*round));
     }
-    return same_plan;
+    *round = measured;
+    return SC_OK;
 }
 
-/* Two traces are a pair as they stand; of more, each forecast needs its measurement. */
+/* The forecast that a measurement belongs to: of the same program, else of the same plan; of
+ * several the last one before it among the files, else the first. NULL: none. */
+static struct pair *partner(const struct traces *traces, const struct sc_trace *measured)
+{
+    struct pair *best = NULL;
+    bool best_same = false;
+    for (size_t i = 0; i < traces->pair_count; i++) {
+        struct pair *pair = &traces->pairs[i];
+        if (strcmp(pair->predicted->plan, measured->plan) != 0) {
+            continue;
+        }
+        bool same = strcmp(pair->predicted->program, measured->program) == 0;
+        bool nearer = pair->predicted < measured && same == best_same;
+        if (best == NULL || (same && !best_same) || nearer) {
+            best = pair;
+            best_same = same;
+        }
+    }
+    return best;
+}
+
+static int by_step_time(const void *a, const void *b)
+{
+    double left = (*(const struct sc_trace *const *)a)->period_us;
+    double right = (*(const struct sc_trace *const *)b)->period_us;
+    return (left > right) - (left < right);
+}
+
+static void choose_rounds(struct traces *traces)
+{
+    for (size_t i = 0; i < traces->pair_count; i++) {
+        struct pair *pair = &traces->pairs[i];
+        qsort(pair->rounds.items, pair->rounds.count, sizeof(*pair->rounds.items), by_step_time);
+        pair->measured = pair->rounds.items[(pair->rounds.count - 1) / 2];
+    }
+}
+
+static enum sc_status fail_alone(const struct cli_settings *settings, const struct traces *traces,
+                                 const struct sc_trace *trace, struct sc_error *err)
+{
+    return sc_fail(err, SC_BAD_INPUT,
+                   "%s: plan: found \"%s\", expected a plan with a %s trace among the files",
+                   settings->operands.items[trace - traces->items], trace->plan,
+                   trace->kind == SC_PREDICTED ? "measured" : "predicted");
+}
+
+/* Every forecast is a pair; every measurement goes to one. */
+static enum sc_status join_rounds(const struct cli_settings *settings, struct traces *traces,
+                                  struct sc_error *err)
+{
+    for (size_t i = 0; i < traces->count; i++) {
+        if (traces->items[i].kind == SC_PREDICTED) {
+            traces->pairs[traces->pair_count++].predicted = &traces->items[i];
+        }
+    }
+    for (size_t i = 0; i < traces->count; i++) {
+        if (traces->items[i].kind != SC_MEASURED) {
+            continue;
+        }
+        struct pair *pair = partner(traces, &traces->items[i]);
+        if (pair == NULL) {
+            return fail_alone(settings, traces, &traces->items[i], err);
+        }
+        SC_TRY(add_round(pair, &traces->items[i], err));
+    }
+    for (size_t i = 0; i < traces->pair_count; i++) {
+        if (traces->pairs[i].rounds.count == 0) {
+            return fail_alone(settings, traces, traces->pairs[i].predicted, err);
+        }
+    }
+    return SC_OK;
+}
+
+/* Two traces are a pair as they stand; of more, each forecast needs its measurements. */
 static enum sc_status find_pairs(const struct cli_settings *settings, struct traces *traces,
                                  struct sc_error *err)
 {
     if (traces->count == 2) {
-        traces->pairs[traces->pair_count++] = (struct pair){&traces->items[0], &traces->items[1]};
-        return SC_OK;
+        traces->pairs[traces->pair_count++].predicted = &traces->items[0];
+        SC_TRY(add_round(&traces->pairs[0], &traces->items[1], err));
+    } else {
+        SC_TRY(join_rounds(settings, traces, err));
     }
-    for (size_t i = 0; i < traces->count; i++) {
-        if (traces->items[i].kind != SC_PREDICTED) {
-            continue;
-        }
-        const struct sc_trace *measured = partner(traces, &traces->items[i]);
-        if (measured == NULL) {
-            return sc_fail(err, SC_BAD_INPUT,
-                           "%s: plan: found \"%s\", expected a plan with a measured trace among "
-                           "the files",
-                           settings->operands.items[i], traces->items[i].plan);
-        }
-        traces->pairs[traces->pair_count++] = (struct pair){&traces->items[i], measured};
-    }
-    if (traces->pair_count * 2 != traces->count) {
-        return sc_fail(err, SC_BAD_INPUT,
-                       "found %zu traces, %zu of them forecasts with their measurements, expected "
-                       "pairs",
-                       traces->count, traces->pair_count);
-    }
+    choose_rounds(traces);
     return SC_OK;
 }
 
@@ -193,15 +250,16 @@ static enum sc_status draw_figures(const char *directory, const struct sc_compar
 static enum sc_status write_timeline(const char *file, const struct traces *traces,
                                      struct sc_error *err)
 {
-    const struct sc_trace **list = calloc(traces->count, sizeof(const struct sc_trace *));
+    size_t count = 2 * traces->pair_count;
+    const struct sc_trace **list = calloc(count, sizeof(const struct sc_trace *));
     if (list == NULL) {
-        return sc_fail_memory(err, traces->count * sizeof(*list));
+        return sc_fail_memory(err, count * sizeof(*list));
     }
     for (size_t i = 0; i < traces->pair_count; i++) {
         list[2 * i] = traces->pairs[i].predicted;
         list[2 * i + 1] = traces->pairs[i].measured;
     }
-    enum sc_status status = sc_chrome_trace_write(list, 2 * traces->pair_count, file, err);
+    enum sc_status status = sc_chrome_trace_write(list, count, file, err);
     free(list);
     return status;
 }
@@ -231,16 +289,30 @@ static enum sc_status judge(const struct cli_settings *settings,
                    comparison->max_abs_error * 100, settings->tolerance * 100);
 }
 
+static enum sc_status label(const char *file, struct sc_comparison *comparison,
+                            struct sc_error *err)
+{
+    struct sc_plan_groups groups;
+    SC_TRY(sc_plan_groups_read(file, &groups, err));
+    enum sc_status status = sc_comparison_label(comparison, &groups, err);
+    sc_plan_groups_free(&groups);
+    return status;
+}
+
 static enum sc_status compare(const struct cli_settings *settings, struct traces *traces,
                               struct sc_comparison *comparison, struct sc_error *err)
 {
     SC_TRY(read_traces(settings, traces, err));
     SC_TRY(find_pairs(settings, traces, err));
     for (size_t i = 0; i < traces->pair_count; i++) {
-        SC_TRY(sc_comparison_add(comparison, traces->pairs[i].predicted, traces->pairs[i].measured,
-                                 err));
+        const struct pair *pair = &traces->pairs[i];
+        SC_TRY(sc_comparison_add_rounds(comparison, pair->predicted, pair->rounds.items,
+                                        pair->rounds.count, err));
     }
-    sc_comparison_finish(comparison);
+    if (settings->groups != NULL) {
+        SC_TRY(label(settings->groups, comparison, err));
+    }
+    SC_TRY(sc_comparison_finish(comparison, err));
     if (settings->timeline != NULL) {
         SC_TRY(write_timeline(settings->timeline, traces, err));
     }
@@ -271,9 +343,10 @@ const struct cli_command cli_compare = {
     .summary = "forecast against measurement: tables, figures, errors by kind",
     .description =
         "Compares traces in pairs: forecast first, measurement second (or any two traces). Of more "
-        "than\ntwo files each forecast is compared with the measurement of its plan. Where both "
-        "come from one\nprogram, operation by operation; else step time and kinds only, and it is "
-        "said.\nerror = predicted / measured - 1.",
+        "than\ntwo files each forecast is compared with the measurements of its plan, their median "
+        "where there\nare several. Variants of a plan are told apart by name (--set name=NAME of "
+        "sim and run). Where\nboth come from one program, operation by operation; else step time "
+        "and kinds only, and it is\nsaid. error = predicted / measured - 1.",
     .examples = "  stepcast sim PLAN --trace forecast.json\n"
                 "  stepcast run PLAN --trace measured.json\n"
                 "  stepcast compare forecast.json measured.json --figures figures\n",

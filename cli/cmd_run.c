@@ -28,11 +28,14 @@ static const struct cli_option OPTIONS[] = {
     CLI_FLAG("Training", "--evaluate", evaluate,
              "train nothing: the loss over the last tenth of --data, which training never\n"
              "reads (over --steps batches; all by default)"),
+    CLI_TEXT("Machine", "--hw", "FILE", hardware,
+             "the profile whose forecasts the run is compared with (the plan's): a warning\n"
+             "where it was measured on another machine"),
     CLI_TEXT("Machine", "--backend", "NAME", backend, "what runs it (host)"),
     CLI_TEXT("Machine", "--transport", "NAME", transport,
-             "how ranks talk: threads (of one process; the default) or mpi"),
-    CLI_FLAG("Machine", "--mpi", mpi,
-             "start the ranks as processes with mpirun; not needed under mpirun or srun"),
+             "how ranks talk: threads (of one process; the default), mpi, or sockets:\n"
+             "processes, which mpirun starts (not needed under mpirun or srun)"),
+    CLI_FLAG("Machine", "--mpi", mpi, "short for --transport mpi"),
     CLI_WHOLE("Machine", "--cores", "N", cores, 1, 1 << 16, "cores to use (all there are)"),
     CLI_FLAG("Checks", "--check", check,
              "compare losses and gradients with the same training on one rank; exit\n"
@@ -55,15 +58,18 @@ static const struct cli_option OPTIONS[] = {
 static enum sc_status choose_transport(const struct cli_settings *settings,
                                        enum sc_run_transport *out, struct sc_error *err)
 {
-    const char *name = settings->transport;
-    if (name != NULL && strcmp(name, "threads") != 0 && strcmp(name, "mpi") != 0) {
-        return sc_fail(err, SC_USAGE, "--transport: found \"%s\", expected threads or mpi", name);
+    bool processes = settings->mpi || sc_launched_by_mpi();
+    *out = processes ? SC_TRANSPORT_MPI : SC_TRANSPORT_THREADS;
+    if (settings->transport != NULL) {
+        SC_TRY(sc_run_transport_find(settings->transport, "--transport", out, err));
     }
-    bool mpi = settings->mpi || sc_launched_by_mpi() || (name != NULL && strcmp(name, "mpi") == 0);
-    if (mpi && name != NULL && strcmp(name, "threads") == 0) {
+    if (processes && *out == SC_TRANSPORT_THREADS) {
         return sc_fail(err, SC_USAGE, "--transport threads: the ranks are processes of MPI here");
     }
-    *out = mpi ? SC_TRANSPORT_MPI : SC_TRANSPORT_THREADS;
+    if (settings->mpi && *out != SC_TRANSPORT_MPI) {
+        return sc_fail(err, SC_USAGE, "--mpi: found --transport %s as well, expected one of them",
+                       settings->transport);
+    }
     return SC_OK;
 }
 
@@ -126,6 +132,39 @@ static enum sc_status refuse_hardware(const struct cli_settings *settings, struc
     return SC_OK;
 }
 
+/* What the run may be compared with. A profile that was asked for must be there; the one that the
+ * plan names need not be: the run itself takes the machine as it is. */
+static enum sc_status load_hardware(const struct cli_settings *settings, const struct sc_plan *plan,
+                                    struct sc_hardware *out, bool *have, struct sc_error *err)
+{
+    struct sc_error ignored = SC_ERROR_INIT;
+    const char *name = settings->hardware != NULL ? settings->hardware : plan->hardware.profile;
+    enum sc_status status =
+        sc_hardware_load(name, NULL, NULL, 0, out, settings->hardware != NULL ? err : &ignored);
+    *have = status == SC_OK;
+    return settings->hardware != NULL ? status : SC_OK;
+}
+
+static enum sc_status print(const struct cli_settings *settings, const struct sc_plan *plan,
+                            const struct sc_run_result *result, const struct sc_check_result *check,
+                            struct sc_error *err)
+{
+    struct sc_hardware hardware;
+    bool have = false;
+    SC_TRY(load_hardware(settings, plan, &hardware, &have, err));
+    const struct sc_run_context context = {plan, check, have ? &hardware : NULL};
+    enum sc_status status = SC_OK;
+    if (settings->json) {
+        status = cli_print_json(sc_run_result_to_json(&context, result), err);
+    } else {
+        sc_run_result_print(&context, result, stdout);
+    }
+    if (have) {
+        sc_hardware_free(&hardware);
+    }
+    return status;
+}
+
 /* The one process that has the result says what was found. */
 static enum sc_status report(const struct cli_settings *settings, const struct sc_plan *plan,
                              const struct sc_run_result *result,
@@ -134,11 +173,7 @@ static enum sc_status report(const struct cli_settings *settings, const struct s
     if (result->has_trace) {
         SC_TRY(write_traces(settings, result, err));
     }
-    if (settings->json) {
-        SC_TRY(cli_print_json(sc_run_result_to_json(plan, result, check), err));
-    } else {
-        sc_run_result_print(plan, result, check, stdout);
-    }
+    SC_TRY(print(settings, plan, result, check, err));
     if (check != NULL && !check->equal) {
         return sc_fail(err, SC_NO, "%s: gradients or losses differ from those of one rank",
                        plan->name);
@@ -170,6 +205,8 @@ static enum sc_status print_evaluation(const struct cli_settings *settings,
         return SC_OK;
     }
     cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "schema", "stepcast.result/1");
+    cJSON_AddStringToObject(root, "command", "evaluate");
     cJSON_AddStringToObject(root, "plan", plan->name);
     cJSON_AddNumberToObject(root, "loss", found->loss);
     cJSON_AddNumberToObject(root, "windows", (double)found->windows);
@@ -208,14 +245,21 @@ static enum sc_status train(const struct cli_settings *settings, const struct sc
     return status;
 }
 
-/* What cannot be written is said before the training, not after it. */
-static enum sc_status check_outputs(const struct cli_settings *settings, struct sc_error *err)
+/* What cannot be read or written is said before the training, not after it. */
+static enum sc_status check_files(const struct cli_settings *settings, const struct sc_plan *plan,
+                                  struct sc_error *err)
 {
+    struct sc_hardware hardware;
+    bool have = false;
     const char *const files[] = {settings->save, settings->trace, settings->timeline};
     for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
         if (files[i] != NULL) {
             SC_TRY(sc_file_check(files[i], err));
         }
+    }
+    SC_TRY(load_hardware(settings, plan, &hardware, &have, err));
+    if (have) {
+        sc_hardware_free(&hardware);
     }
     return SC_OK;
 }
@@ -225,7 +269,11 @@ static enum sc_status load_and_train(const struct cli_settings *settings,
 {
     struct sc_plan plan;
     struct sc_data *data = NULL;
+    enum sc_run_transport transport = SC_TRANSPORT_THREADS;
     enum sc_status status = refuse_hardware(settings, err);
+    if (status == SC_OK) {
+        status = choose_transport(settings, &transport, err);
+    }
     if (status == SC_OK) {
         status = cli_load_plan(settings, &plan, err);
     }
@@ -233,11 +281,11 @@ static enum sc_status load_and_train(const struct cli_settings *settings,
         status = sc_data_open(settings->data, plan.model.vocab_size, plan.seed, &data, err);
     }
     if (status == SC_OK && process->index == 0) {
-        status = check_outputs(settings, err);
+        status = check_files(settings, &plan, err);
     }
     /* A file that one machine lacks ends the run on all. */
     status = sc_process_agree(process, status, err);
-    if (status == SC_OK && settings->mpi && !sc_launched_by_mpi()) {
+    if (status == SC_OK && transport != SC_TRANSPORT_THREADS && !sc_launched_by_mpi()) {
         status = sc_launch_mpirun(sc_plan_ranks(&plan), settings->arguments, err);
     } else if (status == SC_OK) {
         status = (settings->evaluate ? evaluate : train)(settings, &plan, data, err);

@@ -87,6 +87,8 @@ static enum sc_status print_json(const char *directory, const struct sc_search_r
 {
     char file[PATH_MAX];
     cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "schema", "stepcast.result/1");
+    cJSON_AddStringToObject(root, "command", "search");
     cJSON_AddNumberToObject(root, "considered", (double)result->considered);
     cJSON_AddNumberToObject(root, "pruned", (double)result->pruned);
     cJSON_AddNumberToObject(root, "simulated", (double)result->simulated);
@@ -102,6 +104,8 @@ static enum sc_status print_json(const char *directory, const struct sc_search_r
         cJSON *row = cJSON_CreateObject();
         cJSON_AddStringToObject(row, "file", file);
         cJSON_AddNumberToObject(row, "step_time_s", found->step_time_s);
+        cJSON_AddNumberToObject(row, "step_time_low_s", found->step_time_low_s);
+        cJSON_AddNumberToObject(row, "step_time_high_s", found->step_time_high_s);
         cJSON_AddNumberToObject(row, "tokens_per_s", found->tokens_per_s);
         cJSON_AddNumberToObject(row, "mfu", found->mfu);
         cJSON_AddNumberToObject(row, "peak_bytes", (double)found->peak_bytes);

@@ -44,29 +44,20 @@ static enum sc_status write_traces(const struct cli_settings *settings,
                                       : SC_OK;
 }
 
-/* What is alive at the peak is not in the result: it takes the program. */
-static enum sc_status print_text(const struct sc_plan *plan, const struct sc_hardware *hardware,
-                                 const struct sc_sim_result *result, struct sc_error *err)
-{
-    struct sc_program *program = NULL;
-    SC_TRY(sc_forecast_program(plan, hardware, false, &program, err));
-    enum sc_status status = sc_forecast_print(result, program, stdout, err);
-    sc_program_destroy(&program);
-    return status;
-}
-
 static enum sc_status simulate(const struct cli_settings *settings, const struct sc_plan *plan,
                                const struct sc_hardware *hardware, struct sc_error *err)
 {
     struct sc_sim_options options = {.verify = true};
     options.trace = settings->trace != NULL || settings->timeline != NULL;
     struct sc_sim_result result = {0};
-    SC_TRY(sc_simulate(plan, hardware, &options, &result, err));
+    struct sc_sim_made made = {0};
+    SC_TRY(sc_simulate_keep(plan, hardware, &options, &result, &made, err));
     enum sc_status status = options.trace ? write_traces(settings, &result.trace, err) : SC_OK;
     if (status == SC_OK) {
         status = settings->json ? cli_print_json(sc_sim_result_to_json(&result), err)
-                                : print_text(plan, hardware, &result, err);
+                                : sc_forecast_print(&result, made.program, stdout, err);
     }
+    sc_sim_made_free(&made);
     sc_sim_result_free(&result);
     return status;
 }

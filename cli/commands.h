@@ -6,8 +6,8 @@
 
 #include "cli/options.h"
 
-extern const struct cli_command cli_sim, cli_search, cli_run, cli_calibrate, cli_compare,
-    cli_import, cli_list;
+extern const struct cli_command cli_sim, cli_explain, cli_search, cli_run, cli_calibrate,
+    cli_compare, cli_import, cli_list, cli_plot;
 
 /* NULL-terminated. */
 extern const struct cli_command *const cli_commands[];

@@ -10,7 +10,8 @@
 #define COMMANDS_MAX 32
 
 const struct cli_command *const cli_commands[] = {
-    &cli_sim, &cli_search, &cli_run, &cli_calibrate, &cli_compare, &cli_import, &cli_list, NULL};
+    &cli_sim,     &cli_explain, &cli_search, &cli_run,  &cli_calibrate,
+    &cli_compare, &cli_plot,    &cli_import, &cli_list, NULL};
 
 static void print_overview(FILE *stream)
 {

@@ -25,6 +25,7 @@ struct cli_settings {
     bool json, csv, dump;
     const char *trace, *timeline, *figures, *out;
     double tolerance; /* negative: none */
+    const char *groups;
     /* run */
     int64_t steps; /* 0: not given */
     int64_t warmup, cores;
@@ -35,7 +36,7 @@ struct cli_settings {
     const char *model;
     int64_t devices, global_batch, sequence_length, top;
     /* calibrate */
-    const char *name, *measurements;
+    const char *name, *measurements, *storage;
     int64_t seconds, ranks;
     bool tiny;
 };

@@ -1,12 +1,14 @@
-# The CUDA sources: compiled by nvcc with warnings as errors and linked against the real libraries,
-# so that a machine without a GPU still says whether they build. Nothing of it is run here.
+# The CUDA backend: the kernels by nvcc, everything else by the C compiler, warnings as errors, linked
+# against the real libraries, so that a machine without a GPU still says whether it builds.
 #
-# exec/kernels/*.cu and exec/cuda/*.{c,cu} are taken where they exist. cmake/StepcastKernels.cmake
-# may add files that both compilers take, through STEPCAST_CUDA_KERNEL_SOURCES.
+#   stepcast_cuda_kernels    exec/kernels/*.cu
+#   stepcast_cuda_objects    exec/cuda/*.c (tests/standin links these objects with a stand-in)
+#   stepcast_cuda_registry   the list of backends with this one in it
+#
+# They go into the command line, not into libstepcast: whoever links that needs nothing of CUDA's.
 
-file(GLOB cuda_sources CONFIGURE_DEPENDS exec/kernels/*.cu exec/cuda/*.c exec/cuda/*.cu)
-list(APPEND cuda_sources ${STEPCAST_CUDA_KERNEL_SOURCES})
-list(REMOVE_DUPLICATES cuda_sources)
+file(GLOB cuda_kernel_sources CONFIGURE_DEPENDS exec/kernels/*.cu)
+file(GLOB cuda_sources CONFIGURE_DEPENDS exec/cuda/*.c)
 
 find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
 find_library(NCCL_LIBRARY nccl HINTS ${CUDAToolkit_LIBRARY_DIR})
@@ -15,43 +17,31 @@ if(NCCL_INCLUDE_DIR AND NCCL_LIBRARY)
   set(STEPCAST_HAVE_NCCL ON)
 endif()
 
-# The link check calls one function of each library, so that the linker cannot drop one.
-file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/cuda_link.c.in
-"/* Generated: links what the CUDA backend needs. */
-#include <cublasLt.h>
-#include <cuda_runtime_api.h>
-#ifdef STEPCAST_HAVE_NCCL
-#include <nccl.h>
-#endif
+add_library(stepcast_cuda_kernels OBJECT ${cuda_kernel_sources})
+target_include_directories(stepcast_cuda_kernels PRIVATE ${PROJECT_SOURCE_DIR})
+target_compile_options(stepcast_cuda_kernels PRIVATE
+  "SHELL:-Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror")
+set_target_properties(stepcast_cuda_kernels PROPERTIES CUDA_SEPARABLE_COMPILATION OFF
+  POSITION_INDEPENDENT_CODE ON)
 
-int main(void)
-{
-    int version = 0;
-    cudaError_t state = cudaRuntimeGetVersion(&version);
-#ifdef STEPCAST_HAVE_NCCL
-    if (ncclGetVersion(&version) != ncclSuccess) {
-        return 1;
-    }
-#endif
-    return state == cudaSuccess && cublasLtGetVersion() > 0 ? 0 : 1;
-}
-")
-configure_file(${CMAKE_CURRENT_BINARY_DIR}/cuda_link.c.in ${CMAKE_CURRENT_BINARY_DIR}/cuda_link.c
-  COPYONLY)
-
-add_executable(stepcast_cuda_link ${CMAKE_CURRENT_BINARY_DIR}/cuda_link.c ${cuda_sources})
-target_include_directories(stepcast_cuda_link SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
-target_link_libraries(stepcast_cuda_link PRIVATE libstepcast CUDA::cudart CUDA::cublasLt)
-target_compile_options(stepcast_cuda_link PRIVATE
-  "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror>")
-set_target_properties(stepcast_cuda_link PROPERTIES CUDA_SEPARABLE_COMPILATION OFF)
-if(TARGET CUDA::cuda_driver)
-  target_link_libraries(stepcast_cuda_link PRIVATE CUDA::cuda_driver)
-endif()
 if(STEPCAST_HAVE_NCCL)
-  target_compile_definitions(stepcast_cuda_link PRIVATE STEPCAST_HAVE_NCCL=1)
-  target_include_directories(stepcast_cuda_link SYSTEM PRIVATE ${NCCL_INCLUDE_DIR})
-  target_link_libraries(stepcast_cuda_link PRIVATE ${NCCL_LIBRARY})
+  add_library(stepcast_cuda_objects OBJECT ${cuda_sources})
+  add_library(stepcast_cuda_registry OBJECT exec/registry.c)
+  foreach(objects stepcast_cuda_objects stepcast_cuda_registry)
+    target_link_libraries(${objects} PRIVATE stepcast_flags)
+    target_compile_definitions(${objects} PRIVATE STEPCAST_BACKEND_CUDA=1)
+    target_include_directories(${objects} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS}
+      ${NCCL_INCLUDE_DIR})
+    set_target_properties(${objects} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  endforeach()
+  if(TARGET stepcast)
+    target_sources(stepcast PRIVATE $<TARGET_OBJECTS:stepcast_cuda_kernels>
+      $<TARGET_OBJECTS:stepcast_cuda_objects> $<TARGET_OBJECTS:stepcast_cuda_registry>)
+    target_link_libraries(stepcast PRIVATE CUDA::cudart CUDA::cublasLt ${NCCL_LIBRARY})
+  endif()
+else()
+  message(STATUS "CUDA: no NCCL (nccl.h, libnccl): the kernels are compiled, the backend is not")
 endif()
 list(LENGTH cuda_sources cuda_count)
-message(STATUS "CUDA ${CUDAToolkit_VERSION}: ${cuda_count} sources for ${STEPCAST_CUDA_ARCHITECTURES}, NCCL ${STEPCAST_HAVE_NCCL}")
+list(LENGTH cuda_kernel_sources cuda_kernel_count)
+message(STATUS "CUDA ${CUDAToolkit_VERSION}: ${cuda_count} sources and ${cuda_kernel_count} of kernels for ${STEPCAST_CUDA_ARCHITECTURES}, NCCL ${STEPCAST_HAVE_NCCL}")

@@ -3,6 +3,7 @@
 #   tests/unit/test_NAME.c       one cmocka program each     unit.NAME       target unit_NAME
 #   tests/scenario/NAME.c        likewise                    scenario.NAME   target scenario_NAME
 #   tests/property/NAME.c        likewise                    property.NAME   target property_NAME
+#   tests/standin/test_NAME.c    likewise, where there are CUDA's headers: cmake/StepcastStandin.cmake
 #   tests/cli/NAME.case          a session at the shell      cli.NAME        tests/cli/run_case.py
 #   tests/bad/NAME.case          wrong input, same format    bad.NAME
 #   scripts/check_*              rules about the tree        tree.NAME
@@ -124,6 +125,9 @@ function(stepcast_add_tests)
       stepcast_test_program(${file})
     endforeach()
   endforeach()
+
+  include(StepcastStandin)
+  stepcast_add_standin()
 
   if(TARGET stepcast)
     stepcast_case_tests(cli)

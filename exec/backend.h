@@ -86,6 +86,8 @@ struct sc_backend {
     bool (*done)(const struct sc_device *device, uint32_t event, int64_t step);
     /* Names libraries and transport, for the trace. NULL: "". */
     void (*describe)(const struct sc_world *world, char *out, size_t size);
+    /* Names the libraries that compute: what must be the same for times to be. NULL: "". */
+    void (*library)(char *out, size_t size);
 };
 
 /* The backend of that name. Unknown: SC_USAGE with the nearest; not in this build: SC_NO with its

@@ -13,6 +13,7 @@
 #include "exec/calibrate_profile.h"
 #include "exec/calibrate_transport.h"
 #include "exec/clock.h"
+#include "exec/identity.h"
 
 enum { RANKS_MAX = 16, TRIAL_STEPS = 1, LEAST_STEPS = 5, MOST_STEPS = 31, TINY_STEPS = 2 };
 
@@ -336,6 +337,21 @@ static enum sc_status summarize(struct sc_calibration *out, struct sc_error *err
     return SC_OK;
 }
 
+/* What is not fitted: which machine this is, and what its other places do. */
+static enum sc_status add_machine(const struct sc_calibrate_options *options, int64_t cores,
+                                  struct sc_calibration *out, struct sc_error *err)
+{
+    const struct sc_backend *host = NULL;
+    struct sc_identity here;
+    const struct sc_storage_options storage = {options->storage_folder, cores, options->tiny};
+    SC_TRY(sc_backend_find("host", &host, err));
+    sc_identity_here(host, cores, &here);
+    SC_TRY(sc_storage_measure(&storage, &out->storage, err));
+    return sc_identity_write(&here, out->profile) && sc_storage_write(&out->storage, out->profile)
+               ? SC_OK
+               : sc_fail_memory(err, sizeof(*out));
+}
+
 static enum sc_status make_profile(const struct calibration *c, struct sc_calibration *out,
                                    struct sc_error *err)
 {
@@ -344,6 +360,7 @@ static enum sc_status make_profile(const struct calibration *c, struct sc_calibr
     if (out->profile == NULL) {
         return sc_fail_memory(err, sizeof(*out));
     }
+    SC_TRY(add_machine(c->options, c->fits.cores, out, err));
     struct sc_json root = {.item = out->profile, .file = "calibrate"};
     SC_TRY(sc_hardware_parse(&root, &out->hardware, err));
     for (int i = 0; i < ARRANGEMENTS; i++) {
@@ -366,7 +383,10 @@ enum sc_status sc_calibrate(const struct sc_calibrate_options *options, struct s
     memset(out, 0, sizeof(*out));
     c.seconds = options->seconds > 0.0 ? options->seconds : NEUTRAL_SECONDS;
     out->root = options->process == NULL || options->process->index == 0;
+    struct sc_contention_start watch;
+    sc_contention_begin(options->cores, &watch);
     enum sc_status status = out->root ? measure_all(&c, err) : SC_OK;
+    sc_contention_end(&watch, &out->contention);
     if (options->process != NULL) {
         status = sc_process_agree(options->process, status, err);
     }
@@ -383,6 +403,7 @@ enum sc_status sc_calibrate(const struct sc_calibrate_options *options, struct s
         sc_grid_free(&c.pairs[i / 2].grid[i % 2]);
     }
     out->seconds = sc_clock() - c.begun;
+    out->contention.spread = out->spread;
     if (status != SC_OK) {
         sc_calibration_free(out);
     }

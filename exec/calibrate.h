@@ -23,15 +23,18 @@
 
 #include "base/array.h"
 #include "base/status.h"
+#include "exec/calibrate_storage.h"
+#include "exec/contention.h"
 #include "exec/options.h"
 #include "exec/process.h"
 #include "model/hardware.h"
 
 struct sc_calibrate_options {
-    const char *name; /* of the profile; NULL: "this-machine" */
-    int64_t cores;    /* to use; 0: all that the process may run on */
-    double seconds;   /* how long measuring may take, about; 0: 30 */
-    bool tiny;        /* the smallest grid, two steps: for tests, its numbers mean nothing */
+    const char *name;           /* of the profile; NULL: "this-machine" */
+    int64_t cores;              /* to use; 0: all that the process may run on */
+    double seconds;             /* how long measuring may take, about; 0: 30 */
+    const char *storage_folder; /* where the disk is tried; NULL: the current one */
+    bool tiny; /* the smallest grid, two steps: for tests, its numbers mean nothing */
     enum sc_run_transport transport; /* the profile's choice; it must be measured */
     /* Others beside threads that are measured where that is possible. */
     bool optional[SC_TRANSPORT_COUNT];
@@ -57,9 +60,11 @@ struct sc_calibration_row {
 };
 
 struct sc_calibration {
-    bool root;                   /* the process that has the rest */
-    struct sc_hardware hardware; /* as the profile says, divided for one rank a core */
-    cJSON *profile;              /* stepcast.hw/1 with a source beside every number */
+    bool root;                       /* the process that has the rest */
+    struct sc_hardware hardware;     /* as the profile says, divided for one rank a core */
+    cJSON *profile;                  /* stepcast.hw/1 with a source beside every number */
+    struct sc_contention contention; /* while operations were measured */
+    struct sc_storage storage;
     SC_ARRAY(struct sc_calibration_row) rows;
     double median_error, worst_error; /* of |fitted / measured - 1| over the rows */
     double spread;               /* median over the rows; above 0.1 the machine was not quiet */

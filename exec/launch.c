@@ -24,6 +24,7 @@
 #include "exec/clock.h"
 #include "exec/data.h"
 #include "exec/executor.h"
+#include "exec/identity.h"
 #include "exec/measure.h"
 #include "exec/process.h"
 #include "exec/snapshot.h"
@@ -56,6 +57,8 @@ struct run {
     struct sc_tensors initial;
     struct sc_snapshot snapshot;
     double begin;
+    struct sc_contention_start watch;
+    struct sc_contention contention;
 
     /* The gate that ranks pass together: each arrives, the launcher opens. */
     pthread_mutex_t mutex;
@@ -169,12 +172,14 @@ static enum sc_status run_threads(struct run *run, struct sc_error *err)
     int64_t started = started_ranks(run);
     wait_arrived(run, started);
     agree(run, err);
+    sc_contention_begin(run->options.cores, &run->watch);
     run->begin = sc_clock();
     open_gate(run);
     wait_arrived(run, started);
     for (int64_t r = 0; r < run->setup.local_ranks; r++)
         if (run->ranks[r].started)
             pthread_join(run->ranks[r].thread, NULL);
+    sc_contention_end(&run->watch, &run->contention);
     enum sc_status status = agree(run, err);
     sc_process_quiet(&run->process);
     return status;
@@ -210,8 +215,11 @@ static enum sc_status run_serial(struct run *run, struct sc_error *err)
         SC_TRY(sc_executor_issue_init(run->ranks[r].executor, err));
     }
     SC_TRY(serial_until(run, sc_executor_init_done, false, err));
+    sc_contention_begin(run->options.cores, &run->watch);
     run->begin = sc_clock();
-    return serial_until(run, sc_executor_steps_done, true, err);
+    enum sc_status status = serial_until(run, sc_executor_steps_done, true, err);
+    sc_contention_end(&run->watch, &run->contention);
+    return status;
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -442,6 +450,9 @@ static enum sc_status make_trace(struct run *run, const struct sc_measured *meas
     result->has_trace = true;
     snprintf(result->trace.backend, sizeof result->trace.backend, "%s", run->backend->name);
     snprintf(result->trace.machine, sizeof result->trace.machine, "%s", result->machine);
+    result->trace.measured_on = result->measured_on;
+    if (result->contention.known)
+        result->trace.others_share = result->contention.others_share;
     if (run->options.hardware)
         snprintf(result->trace.hardware, sizeof result->trace.hardware, "%s",
                  run->options.hardware);
@@ -462,6 +473,9 @@ static enum sc_status measure(struct run *run, struct sc_measured *measured,
     sc_measure_periods(measured, result->step_s);
     memcpy(sorted, result->step_s, steps * sizeof *sorted);
     result->step_time_s = sc_fit_quantile(sorted, steps, 0.5);
+    result->contention.spread =
+        (sc_fit_quantile(sorted, steps, 0.9) - sc_fit_quantile(sorted, steps, 0.1)) /
+        result->step_time_s;
     free(sorted);
     return run->options.trace ? make_trace(run, measured, result, err) : SC_OK;
 }
@@ -557,23 +571,37 @@ static enum sc_status gather_memory(struct run *run, struct sc_run_result *resul
 }
 
 /* "AMD EPYC, 2 cores; openblas 0.3.21 SkylakeX, kernels x86-64-v4, threads" */
-static void describe_machine(const struct run *run, char *out, size_t size)
+static void describe_machine(const struct run *run, struct sc_run_result *result)
 {
-    char line[256], model[128] = "unknown processor", backend[128] = "";
-    FILE *stream = fopen("/proc/cpuinfo", "r");
-    while (stream && fgets(line, sizeof line, stream)) {
-        char *colon = strchr(line, ':');
-        if (strncmp(line, "model name", 10) != 0 || !colon)
-            continue;
-        line[strcspn(line, "\n")] = '\0';
-        snprintf(model, sizeof model, "%.120s", colon + 2);
-        break;
-    }
-    if (stream)
-        fclose(stream);
+    char backend[128] = "";
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    struct sc_identity *identity = &result->measured_on;
+    sc_identity_here(run->backend, run->options.cores, identity);
+    /* Where a launcher bound the processes to cores of their own, none of them knows the node's. */
+    if (run->process.node_count > 1 && identity->cores < online && run->options.cores == 0)
+        identity->cores = 0;
     if (run->backend->describe)
         run->backend->describe(run->world, backend, sizeof backend);
-    snprintf(out, size, "%.100s, %ld cores; %.120s", model, sysconf(_SC_NPROCESSORS_ONLN), backend);
+    snprintf(result->machine, sizeof result->machine, "%.100s, %ld cores; %.120s",
+             identity->processor[0] ? identity->processor : "unknown processor", online, backend);
+}
+
+/* The ranks of other processes here are no strangers. On several nodes nobody sees all cores. */
+static enum sc_status gather_contention(struct run *run, struct sc_run_result *result,
+                                        struct sc_error *err)
+{
+    size_t count = (size_t)run->process.count;
+    double *own = calloc(count, sizeof *own);
+    if (!own)
+        return sc_fail_memory(err, count * sizeof *own);
+    enum sc_status status =
+        sc_process_gather(&run->process, &run->contention.own_s, sizeof *own, own, err);
+    result->contention = run->contention;
+    result->contention.known &= run->process.node_count == run->process.count;
+    for (size_t p = 1; status == SC_OK && result->root && p < count; p++)
+        sc_contention_add_own(&result->contention, own[p]);
+    free(own);
+    return status;
 }
 
 static enum sc_status gather_results(struct run *run, struct sc_run_result *result,
@@ -582,7 +610,8 @@ static enum sc_status gather_results(struct run *run, struct sc_run_result *resu
     result->root = run->process.index == 0;
     result->warmup = run->options.warmup;
     result->steps = run->options.steps;
-    describe_machine(run, result->machine, sizeof result->machine);
+    describe_machine(run, result);
+    SC_TRY(gather_contention(run, result, err));
     SC_TRY(gather_losses(run, result, err));
     SC_TRY(gather_times(run, result, err));
     SC_TRY(gather_memory(run, result, err));

@@ -8,6 +8,7 @@
 #ifndef STEPCAST_EXEC_LAUNCH_H
 #define STEPCAST_EXEC_LAUNCH_H
 
+#include "exec/contention.h"
 #include "exec/options.h"
 #include "exec/tensors.h"
 #include "plans/plan.h"
@@ -26,6 +27,8 @@ struct sc_run_result {
         uint64_t resident_bytes;              /* peak of a process (all its ranks) */
     } memory;
     char machine[256];
+    struct sc_identity measured_on;
+    struct sc_contention contention; /* its spread: of the measured steps */
     bool has_trace;
     struct sc_trace trace;
     bool has_snapshot;

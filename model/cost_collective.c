@@ -1,9 +1,11 @@
 /* Collectives: the level's figures, what a variant changes, and the alpha-beta sum. */
 #include "model/cost_collective.h"
 
+#include "model/collective_nccl.h"
+
 struct figures {
-    struct sc_hw_alpha_beta alpha_beta;
-    double held;
+    struct sc_hw_alpha_beta alpha_beta; /* bus bandwidth 0: none stated */
+    double held;                        /* negative: not stated */
 };
 
 double sc_collective_moved(enum sc_collective kind, int64_t members, double bytes)
@@ -67,14 +69,27 @@ static double latency(const struct sc_hw_alpha_beta *figures, bool all_reduce,
            figures->per_node_step_s * node_steps;
 }
 
+/* A send occupies no more than the channels of a ring do. */
+static double exchange_held(const struct sc_hw_level *level, const struct sc_group_place *group,
+                            double bytes)
+{
+    struct sc_nccl_price price;
+    sc_nccl_try(&level->nccl, SC_COLLECTIVE_BROADCAST, group, bytes, SC_NCCL_RING, SC_NCCL_SIMPLE,
+                &price);
+    return price.multiprocessors;
+}
+
 static void price_exchange(const struct sc_hardware *hardware, const struct sc_hw_level *level,
-                           double bytes, struct sc_cost *out)
+                           double bytes, const struct sc_group_place *group, struct sc_cost *out)
 {
     const struct sc_hw_link *link = &hardware->links[level->link];
     out->latency_s = link->latency_s;
     out->use[SC_COST_LINK].amount = bytes;
     out->use[SC_COST_LINK].rate = link->bandwidth;
     out->held_units = level->held_multiprocessors;
+    if (!(level->held_multiprocessors >= 0.0)) {
+        out->held_units = level->has_nccl ? exchange_held(level, group, bytes) : 0.0;
+    }
 }
 
 static void price_collective(const struct sc_hw_level *level, enum sc_collective kind, double bytes,
@@ -82,10 +97,20 @@ static void price_collective(const struct sc_hw_level *level, enum sc_collective
 {
     bool all_reduce = kind == SC_COLLECTIVE_ALL_REDUCE;
     struct figures figures = level_figures(level, all_reduce, group, bytes);
-    out->latency_s = latency(&figures.alpha_beta, all_reduce, group);
-    out->use[SC_COST_LINK].amount = sc_collective_moved(kind, group->members, bytes);
-    out->use[SC_COST_LINK].rate = figures.alpha_beta.bus_bandwidth * group->share;
-    out->held_units = figures.held;
+    double moved = sc_collective_moved(kind, group->members, bytes);
+    out->use[SC_COST_LINK].amount = moved;
+    if (level->has_nccl) {
+        struct sc_nccl_price price = sc_nccl_choose(&level->nccl, kind, group, bytes);
+        out->latency_s = price.latency_s;
+        out->use[SC_COST_LINK].rate =
+            price.bandwidth * sc_collective_moved(kind, group->members, 1.0);
+        out->held_units = price.multiprocessors;
+    }
+    if (figures.alpha_beta.bus_bandwidth > 0.0) {
+        out->latency_s = latency(&figures.alpha_beta, all_reduce, group);
+        out->use[SC_COST_LINK].rate = figures.alpha_beta.bus_bandwidth * group->share;
+    }
+    out->held_units = figures.held >= 0.0 ? figures.held : out->held_units;
 }
 
 static void add_memory(const struct sc_hardware *hardware, const struct sc_hw_level *level,
@@ -104,7 +129,7 @@ void sc_cost_collective(const struct sc_hardware *hardware, enum sc_collective k
     }
     const struct sc_hw_level *level = &hardware->levels[group->level];
     if (kind == SC_COLLECTIVE_EXCHANGE) {
-        price_exchange(hardware, level, bytes, out);
+        price_exchange(hardware, level, bytes, group, out);
     } else {
         price_collective(level, kind, bytes, group, out);
     }

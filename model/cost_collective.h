@@ -2,6 +2,8 @@
  * Collectives by the profile's convention (alpha-beta with the bus bandwidth of nccl-tests):
  *     time = latency + moved / bus_bandwidth,
  *     moved = S 2 (N - 1) / N for all_reduce, S (N - 1) / N for the others, S for broadcast;
+ * or by NCCL's own model where the level has one (model/collective_nccl.h) and states no figures
+ * for this kind: a variant that contains the group and size goes first, then the level's figures.
  * S is the whole tensor (all_gather: the gathered one; reduce_scatter: the unreduced one). A group
  * that spans nodes is priced by the highest level with N its whole size; with r of a node's devices
  * in it, it gets r / devices of that level's bandwidth. An exchange moves S over one instance of

@@ -2,6 +2,7 @@
 #include "model/cost_compute.h"
 
 #include "model/cost_cores.h"
+#include "model/gemm_tiles.h"
 
 #define PRODUCTS_FORWARD 2.0  /* scores, values */
 #define PRODUCTS_BACKWARD 5.0 /* scores again, dV, dP, dQ, dK */
@@ -70,7 +71,8 @@ enum sc_status sc_cost_gemm(const struct sc_hardware *hardware, const struct sc_
     if (!(share > 0.0)) {
         return fail_missing(hardware, "compute.gemm.peak_share", peak, err);
     }
-    SC_TRY(use_flops(hardware, work->input, sc_gemm_flops(work), share, &cost, err));
+    SC_TRY(use_flops(hardware, work->input, sc_gemm_tiled_flops(hardware, work), share, &cost,
+                     err));
     use_memory(hardware, sc_gemm_bytes(work), hardware->compute.memory_bound_share, &cost);
     cost.latency_s = hardware->compute.gemm_fixed_s;
     sc_cost_set_bound(hardware, &cost);

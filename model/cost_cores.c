@@ -3,6 +3,13 @@
 
 #include <math.h>
 
+static enum sc_status fail_missing(const struct sc_hardware *hardware, const char *path,
+                                   enum sc_hw_peak peak, struct sc_error *err)
+{
+    return sc_fail(err, SC_BAD_INPUT, "hardware %s: %s.%s: found nothing, expected a number",
+                   hardware->name, path, sc_hw_peak_names[peak]);
+}
+
 /* ---- a rank's cores ---- */
 
 static double cores_of(const struct sc_hardware *hardware)
@@ -87,10 +94,9 @@ enum sc_status sc_cost_cores_gemm(const struct sc_hardware *hardware,
     double rate = hardware->device.peak[peak] * share;
     int rows = 1, columns = 1, cores = (int)fmax(cores_of(hardware), 1.0);
     if (!(rate > 0.0)) {
-        return sc_fail(err, SC_BAD_INPUT,
-                       "hardware %s: compute.gemm.peak_share.%s or its peak: found nothing, "
-                       "expected a number",
-                       hardware->name, sc_hw_peak_names[peak]);
+        return fail_missing(hardware,
+                            share > 0.0 ? "device.peak_tflop_per_s" : "compute.gemm.peak_share",
+                            peak, err);
     }
     sc_product_grid(work->m, work->n, cores, &rows, &columns);
     double one_core = hardware->device.stated_peak[peak] * share;
@@ -118,11 +124,13 @@ enum sc_status sc_cost_cores_attention(const struct sc_hardware *hardware,
                                   : hardware->compute.attention_forward_share;
     double rate = hardware->device.peak[peak] * share;
     double fixed = hardware->compute.attention_fixed_s;
-    if (!(rate > 0.0)) {
+    if (!(share > 0.0)) {
         return sc_fail(err, SC_BAD_INPUT,
-                       "hardware %s: compute.attention or a peak for %s: found nothing, expected "
-                       "a number",
-                       hardware->name, sc_hw_peak_names[peak]);
+                       "hardware %s: compute.attention: found nothing, expected an object",
+                       hardware->name);
+    }
+    if (!(rate > 0.0)) {
+        return fail_missing(hardware, "device.peak_tflop_per_s", peak, err);
     }
     double queries = (double)work->batch * (double)work->query_heads * (double)work->query_length;
     double beside =

@@ -74,7 +74,7 @@ static void substitute(const struct problem *p, double a[SC_FIT_TERMS_MAX][SC_FI
         b[i] = sum / a[i][i];
     }
     for (size_t i = 0; i < p->terms; i++) {
-        b[i] /= p->scale[i];
+        b[i] = p->scale[i] > 0.0 ? b[i] / p->scale[i] : 0.0;
     }
 }
 

@@ -21,10 +21,12 @@
 #include "base/status.h"
 #include "model/architecture.h"
 #include "model/dtype.h"
+#include "model/identity.h"
 
 #define SC_HW_LINKS_MAX 16
 #define SC_HW_LEVELS_MAX 8
 #define SC_HW_VARIANTS_MAX 16
+#define SC_HW_TILES_MAX 8
 #define SC_HW_KINDS_MAX 48
 #define SC_HW_DEVICES_MAX 256
 #define SC_HW_CORES_MAX 256
@@ -94,11 +96,43 @@ struct sc_hw_variant {
     double held_multiprocessors;
 };
 
+/* Whose constants NCCL's model takes. */
+enum sc_hw_generation {
+    SC_HW_VOLTA,
+    SC_HW_AMPERE,
+    SC_HW_HOPPER,
+    SC_HW_BLACKWELL,
+    SC_HW_GENERATION_COUNT
+};
+enum sc_hw_cpu { SC_HW_INTEL, SC_HW_AMD, SC_HW_CPU_COUNT };
+enum sc_hw_intra { SC_HW_INTRA_NVLINK, SC_HW_INTRA_PCI, SC_HW_INTRA_COUNT };
+
+/* What NCCL's search finds for a group of all devices of each node, and what its model needs to
+ * know beside it (model/collective_nccl.h). */
+struct sc_hw_nccl {
+    enum sc_hw_generation generation;
+    enum sc_hw_cpu cpu;
+    enum sc_hw_intra intra;                           /* what joins devices of a node */
+    int64_t ring_channels, tree_channels, nvls_heads; /* 0: no tree, no NVLS */
+    double ring_bandwidth, tree_bandwidth;            /* of one channel */
+    double nvls_bandwidth, nvls_inter_bandwidth;      /* of one head; inter 0: no limit */
+    int64_t nvls_multiprocessors;                     /* that NVLS holds */
+    /* On NCCL's limits of trees between nodes, which stand for a generation's usual network. */
+    double network_limit_factor;
+    double efficiency; /* factor on bandwidths; neutral 1 */
+    double call_s;     /* on top of NCCL's latency */
+};
+
 struct sc_hw_level {
     char name[SC_HW_NAME_SIZE];
     int link; /* index of the link of that name */
+    /* Bus bandwidth 0: not stated, NCCL's model prices it. A level has either or both. */
     struct sc_hw_alpha_beta all_reduce, other;
-    double held_multiprocessors; /* taken from the device's units while a collective runs */
+    bool has_nccl;
+    struct sc_hw_nccl nccl;
+    /* Taken from the device's units while a collective runs; negative: not stated, what NCCL's
+     * model says or nothing. */
+    double held_multiprocessors;
     /* How much longer a collective takes while the device computes (1: not at all), and bytes of
      * device memory that it moves for each byte on the wire. */
     double slowdown_beside_compute, memory_bytes_per_byte;
@@ -117,8 +151,22 @@ struct sc_hw_kind {
     double fixed_s; /* negative: as compute.memory_bound */
 };
 
+/* Standard deviations of ln(measured / priced): how far prices are off. */
+struct sc_hw_deviation {
+    char name[SC_HW_NAME_SIZE]; /* an operation kind or a variant of one, as in compute's kinds */
+    double deviation;
+};
+
+struct sc_hw_uncertainty {
+    double machine; /* common to everything: another day, another machine of the kind */
+    double neutral; /* of one shape of a kind that is not listed */
+    int kind_count;
+    struct sc_hw_deviation kinds[SC_HW_KINDS_MAX]; /* of one shape */
+};
+
 struct sc_hardware {
     char name[SC_NAME_SIZE];
+    struct sc_identity measured_on; /* empty: the profile was not measured on one machine */
     struct {
         int64_t devices; /* on cores: ranks of the node, set by sc_hardware_divide */
         int64_t sockets, cores;
@@ -153,6 +201,11 @@ struct sc_hardware {
     struct {
         double gemm_peak_share[SC_PEAK_COUNT]; /* 0: not stated */
         double gemm_fixed_s;
+        /* Accelerators: rows and columns of the tiles that a multiprocessor computes at a time, and
+         * what starting and ending one costs, in steps of k. None: no structure. */
+        int gemm_tile_count;
+        int64_t gemm_tiles[SC_HW_TILES_MAX][2];
+        double gemm_k_offset;
         double attention_forward_share, attention_backward_share, attention_fixed_s;
         double memory_bound_share, memory_bound_fixed_s;
         double adam_share, adam_fixed_s, adam_s_per_element, adam_cache_bytes;
@@ -180,6 +233,7 @@ struct sc_hardware {
     struct {
         double bytes_per_parameter, bandwidth_share; /* of places.host.bandwidth */
     } host_adam;
+    struct sc_hw_uncertainty uncertainty;
 };
 
 /* Reads a shipped name ("dgx-h100") or a file; `relative_to` is the file that names it (NULL: the
@@ -220,6 +274,10 @@ enum sc_hw_peak sc_hardware_peak_of(enum sc_dtype dtype);
 /* NULL when the profile has none of that name. */
 const struct sc_hw_link *sc_hardware_link(const struct sc_hardware *hardware, const char *name);
 const struct sc_hw_kind *sc_hardware_kind(const struct sc_hardware *hardware, const char *kind);
+/* How far the price of one shape of an operation is off: of its cost name ("activation_swiglu"),
+ * else of its kind, else the neutral figure. */
+double sc_hardware_deviation(const struct sc_hardware *hardware, const char *cost_name,
+                             const char *kind);
 /* Index of the link that joins device and host, or -1. */
 int sc_hardware_host_link(const struct sc_hardware *hardware);
 

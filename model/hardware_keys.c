@@ -54,6 +54,10 @@ const char *const sc_hw_peak_names[SC_PEAK_COUNT + 1] = {"fp32", "tf32", "bf16",
                                                          "fp8",  "int8", NULL};
 const char *const sc_hw_layout_names[SC_LAYOUT_COUNT + 1] = {"socket", "pcie_switch", "rail", NULL};
 static const char *const per_names[SC_PER_COUNT + 1] = {"device", "node", NULL};
+static const char *const generation_names[SC_HW_GENERATION_COUNT + 1] = {
+    "volta", "ampere", "hopper", "blackwell", NULL};
+static const char *const cpu_names[SC_HW_CPU_COUNT + 1] = {"intel", "amd", NULL};
+static const char *const intra_names[SC_HW_INTRA_COUNT + 1] = {"nvlink", "pci", NULL};
 static const char *const device_kind_names[SC_DEVICE_KIND_COUNT + 1] = {"accelerator", "cores",
                                                                         NULL};
 
@@ -77,6 +81,12 @@ static const struct sc_key device_keys[] = {
     BANDWIDTH("core_memory_bandwidth_gb_per_s", HW, device.core_memory_bandwidth, false),
     END,
 };
+static const struct sc_key measured_on_keys[] = {
+    TEXT("processor", HW, measured_on.processor),
+    WHOLE("cores", HW, measured_on.cores, false, 1, 1 << 16),
+    TEXT("library", HW, measured_on.library),
+    END,
+};
 static const struct sc_key reserved_keys[] = {
     BYTES("context", HW, reserved.context, false),
     BYTES("per_communicator", HW, reserved.per_communicator, false),
@@ -87,6 +97,7 @@ static const struct sc_key collectives_keys[] = {TEXT("transport", HW, transport
 static const struct sc_key no_keys[] = {END};
 static const struct sc_key gemm_keys[] = {
     TIME_US("fixed_us", HW, compute.gemm_fixed_s, true),
+    NUMBER("k_offset", HW, compute.gemm_k_offset, false, 1.0, 0.0, 1e6),
     END,
 };
 static const struct sc_key attention_keys[] = {
@@ -142,10 +153,11 @@ static const char *const device_others[] = {"peak_tflop_per_s", "parallel_effici
 static const char *const collectives_others[] = {"convention", "levels", NULL};
 static const char *const compute_others[] = {"gemm", "attention", "memory_bound",
                                              "adam", "cores",     NULL};
-static const char *const gemm_others[] = {"peak_share", NULL};
+static const char *const gemm_others[] = {"peak_share", "tiles", NULL};
 static const char *const memory_bound_others[] = {"kinds", NULL};
 
 const struct sc_hw_section sc_hw_sections[] = {
+    {NULL, "measured_on", false, measured_on_keys, NULL},
     {NULL, "node", true, node_keys, NULL},
     {NULL, "device", true, device_keys, device_others},
     {NULL, "reserved_bytes", false, reserved_keys, NULL},
@@ -221,6 +233,26 @@ const struct sc_key sc_hw_variant_keys[] = {
     END,
 };
 
+#define NCCL struct sc_hw_nccl
+#define MOST_CHANNELS 256
+const struct sc_key sc_hw_nccl_keys[] = {
+    {"generation", SC_KEY_ENUM, OF(NCCL, generation), true, 1.0, 0.0, 0.0, generation_names},
+    NAMED("cpu", NCCL, cpu, cpu_names),
+    NAMED("intra", NCCL, intra, intra_names),
+    WHOLE("ring_channels", NCCL, ring_channels, true, 1, MOST_CHANNELS),
+    BANDWIDTH("ring_bandwidth_gb_per_s", NCCL, ring_bandwidth, true),
+    WHOLE("tree_channels", NCCL, tree_channels, false, 0, MOST_CHANNELS),
+    BANDWIDTH("tree_bandwidth_gb_per_s", NCCL, tree_bandwidth, false),
+    WHOLE("nvls_heads", NCCL, nvls_heads, false, 0, MOST_CHANNELS),
+    BANDWIDTH("nvls_bandwidth_gb_per_s", NCCL, nvls_bandwidth, false),
+    BANDWIDTH("nvls_inter_bandwidth_gb_per_s", NCCL, nvls_inter_bandwidth, false),
+    WHOLE("nvls_multiprocessors", NCCL, nvls_multiprocessors, false, 0, MOST_CHANNELS),
+    NUMBER("network_limit_factor", NCCL, network_limit_factor, false, 1.0, LEAST, 1e6),
+    SHARE("efficiency", NCCL, efficiency, false),
+    TIME_US("call_us", NCCL, call_s, false),
+    END,
+};
+
 #define KIND struct sc_hw_kind
 const struct sc_key sc_hw_kind_keys[] = {
     NUMBER("bandwidth_share", KIND, bandwidth_share, false, 1.0, LEAST, 100.0),
@@ -257,6 +289,7 @@ void sc_hardware_neutral(struct sc_hardware *out)
     out->compute.attention_fixed_s = -1.0;
     out->compute.adam_fixed_s = -1.0;
     out->issue.steps_ahead = 2;
+    sc_hw_uncertainty_neutral(&out->uncertainty);
     out->places[SC_HW_PINNED].per = SC_PER_NODE;
     out->places[SC_HW_HOST].per = SC_PER_NODE;
     out->places[SC_HW_DISK].per = SC_PER_NODE;
@@ -276,7 +309,15 @@ void sc_hw_level_neutral(const char *name, struct sc_hw_level *out)
 {
     memset(out, 0, sizeof(*out));
     snprintf(out->name, sizeof(out->name), "%s", name);
+    out->held_multiprocessors = -1.0;
     out->slowdown_beside_compute = 1.0;
+}
+
+void sc_hw_nccl_neutral(struct sc_hw_nccl *out)
+{
+    memset(out, 0, sizeof(*out));
+    out->network_limit_factor = 1.0;
+    out->efficiency = 1.0;
 }
 
 void sc_hw_variant_neutral(struct sc_hw_variant *out)

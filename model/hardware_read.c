@@ -7,8 +7,8 @@
 static const char *const root_others[] = {"schema",      "notes",          "node",  "device",
                                           "places",      "reserved_bytes", "links", "device_layout",
                                           "collectives", "compute",        "issue", "host_adam",
-                                          NULL};
-static const char *const level_others[] = {"all_reduce", "other", "variants", NULL};
+                                          "measured_on", "uncertainty",    NULL};
+static const char *const level_others[] = {"all_reduce", "other", "variants", "nccl", NULL};
 static const char *const variant_others[] = {"all_reduce", "other", "held_multiprocessors", NULL};
 
 static struct sc_json member(const struct sc_json *at, const cJSON *item)
@@ -108,6 +108,40 @@ static enum sc_status read_parallel_efficiency(const struct sc_json *root, struc
         SC_TRY(sc_json_number(&entry, NULL, 1e-6, 2.0, &out->device.parallel_efficiency[i], err));
     }
     out->device.parallel_efficiency_count = count;
+    return SC_OK;
+}
+
+static enum sc_status read_tile(const struct sc_json *array, int index, int64_t tile[2],
+                                struct sc_error *err)
+{
+    struct sc_json entry, side;
+    SC_TRY(sc_json_at(array, index, &entry, err));
+    if (cJSON_GetArraySize(entry.item) != 2) {
+        return sc_json_fail(&entry, err, "two numbers, rows and columns");
+    }
+    for (int i = 0; i < 2; i++) {
+        SC_TRY(sc_json_at(&entry, i, &side, err));
+        SC_TRY(sc_json_int(&side, NULL, 1, 1 << 16, &tile[i], err));
+    }
+    return SC_OK;
+}
+
+static enum sc_status read_tiles(const struct sc_json *root, struct sc_hardware *out,
+                                 struct sc_error *err)
+{
+    struct sc_json compute, gemm, at;
+    int count = 0;
+    SC_TRY(sc_json_object(root, "compute", &compute, err));
+    SC_TRY(sc_json_object(&compute, "gemm", &gemm, err));
+    if (!sc_json_has(&gemm, "tiles")) {
+        return SC_OK;
+    }
+    SC_TRY(sc_json_array(&gemm, "tiles", &at, &count, err));
+    SC_TRY(check_room(&at, count - 1, SC_HW_TILES_MAX, err));
+    for (int i = 0; i < count; i++) {
+        SC_TRY(read_tile(&at, i, out->compute.gemm_tiles[i], err));
+    }
+    out->compute.gemm_tile_count = count;
     return SC_OK;
 }
 
@@ -245,6 +279,43 @@ static enum sc_status read_variants(const struct sc_json *level, struct sc_hw_le
     return SC_OK;
 }
 
+/* A channel or a head without a bandwidth would be free. */
+static enum sc_status check_nccl(const struct sc_json *at, const struct sc_hw_nccl *nccl,
+                                 struct sc_error *err)
+{
+    double ignored = 0.0;
+    if (nccl->tree_channels > 0) {
+        SC_TRY(sc_json_number(at, "tree_bandwidth_gb_per_s", 1e-6, SC_LARGEST, &ignored, err));
+    }
+    if (nccl->nvls_heads > 0) {
+        SC_TRY(sc_json_number(at, "nvls_bandwidth_gb_per_s", 1e-6, SC_LARGEST, &ignored, err));
+    }
+    return SC_OK;
+}
+
+static enum sc_status read_nccl(const struct sc_json *level, struct sc_hw_level *out,
+                                struct sc_error *err)
+{
+    struct sc_json at;
+    if (!sc_json_has(level, "nccl")) {
+        return SC_OK;
+    }
+    sc_hw_nccl_neutral(&out->nccl);
+    SC_TRY(sc_json_object(level, "nccl", &at, err));
+    SC_TRY(sc_keys_check(&at, sc_hw_nccl_keys, NULL, err));
+    SC_TRY(sc_keys_read(&at, sc_hw_nccl_keys, &out->nccl, err));
+    SC_TRY(check_nccl(&at, &out->nccl, err));
+    out->has_nccl = true;
+    return SC_OK;
+}
+
+/* Needed where no model stands in for it. */
+static enum sc_status read_figures(const struct sc_json *level, const char *name, bool has_nccl,
+                                   struct sc_hw_alpha_beta *out, struct sc_error *err)
+{
+    return has_nccl && !sc_json_has(level, name) ? SC_OK : read_alpha_beta(level, name, out, err);
+}
+
 static enum sc_status find_link(const struct sc_json *at, const struct sc_hardware *hardware,
                                 int *out, struct sc_error *err)
 {
@@ -277,8 +348,9 @@ static enum sc_status read_level(const struct sc_json *at, struct sc_hardware *o
     SC_TRY(find_link(at, out, &level->link, err));
     SC_TRY(sc_keys_check(at, sc_hw_level_keys, level_others, err));
     SC_TRY(sc_keys_read(at, sc_hw_level_keys, level, err));
-    SC_TRY(read_alpha_beta(at, "all_reduce", &level->all_reduce, err));
-    SC_TRY(read_alpha_beta(at, "other", &level->other, err));
+    SC_TRY(read_nccl(at, level, err));
+    SC_TRY(read_figures(at, "all_reduce", level->has_nccl, &level->all_reduce, err));
+    SC_TRY(read_figures(at, "other", level->has_nccl, &level->other, err));
     SC_TRY(read_variants(at, level, err));
     out->level_count++;
     return SC_OK;
@@ -380,12 +452,14 @@ enum sc_status sc_hardware_parse(const struct sc_json *root, struct sc_hardware 
                         read.device.stated_peak, err));
     SC_TRY(read_by_peak(root, "compute", "gemm", "peak_share", sc_hw_share_keys,
                         read.compute.gemm_peak_share, err));
+    SC_TRY(read_tiles(root, &read, err));
     SC_TRY(read_parallel_efficiency(root, &read, err));
     SC_TRY(read_places(root, &read, err));
     SC_TRY(read_links(root, &read, err));
     SC_TRY(read_layout(root, &read, err));
     SC_TRY(read_levels(root, &read, err));
     SC_TRY(read_kinds(root, &read, err));
+    SC_TRY(sc_hw_uncertainty_read(root, &read.uncertainty, err));
     if (read.transport[0] != '\0') {
         SC_TRY(sc_hardware_use_transport(&read, read.transport, err));
     }

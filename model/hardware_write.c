@@ -40,6 +40,9 @@ static void drop_absent(cJSON *root, const struct sc_hardware *hardware)
     if (hardware->host_adam.bytes_per_parameter == 0.0) {
         cJSON_DeleteItemFromObjectCaseSensitive(root, "host_adam");
     }
+    if (sc_identity_empty(&hardware->measured_on)) {
+        cJSON_DeleteItemFromObjectCaseSensitive(root, "measured_on");
+    }
     if (hardware->level_count == 0) {
         cJSON_DeleteItemFromObjectCaseSensitive(root, "collectives");
     }
@@ -140,13 +143,27 @@ static bool add_variant(cJSON *array, const struct sc_hw_variant *variant)
                                                           variant->held_multiprocessors) != NULL);
 }
 
+static bool add_nccl(cJSON *level, const struct sc_hw_nccl *nccl)
+{
+    struct sc_hw_nccl neutral;
+    sc_hw_nccl_neutral(&neutral);
+    cJSON *object = cJSON_AddObjectToObject(level, "nccl");
+    return object != NULL && sc_keys_write(object, sc_hw_nccl_keys, nccl, &neutral);
+}
+
+static bool add_stated(cJSON *level, const char *name, const struct sc_hw_alpha_beta *figures)
+{
+    return !(figures->bus_bandwidth > 0.0) || add_alpha_beta(level, name, figures);
+}
+
 static bool add_level(cJSON *levels, const struct sc_hw_level *level)
 {
     struct sc_hw_level neutral;
     sc_hw_level_neutral(level->name, &neutral);
     cJSON *object = cJSON_AddObjectToObject(levels, level->name);
-    if (object == NULL || !add_alpha_beta(object, "all_reduce", &level->all_reduce) ||
-        !add_alpha_beta(object, "other", &level->other) ||
+    if (object == NULL || !add_stated(object, "all_reduce", &level->all_reduce) ||
+        !add_stated(object, "other", &level->other) ||
+        (level->has_nccl && !add_nccl(object, &level->nccl)) ||
         !sc_keys_write(object, sc_hw_level_keys, level, &neutral)) {
         return false;
     }
@@ -191,13 +208,29 @@ static bool add_kinds(cJSON *bound, const struct sc_hardware *hardware)
     return true;
 }
 
+static bool add_tiles(cJSON *gemm, const struct sc_hardware *hardware)
+{
+    int count = hardware->compute.gemm_tile_count;
+    cJSON *tiles = count > 0 ? cJSON_AddArrayToObject(gemm, "tiles") : NULL;
+    for (int i = 0; i < count; i++) {
+        const int64_t *tile = hardware->compute.gemm_tiles[i];
+        const int sides[2] = {(int)tile[0], (int)tile[1]};
+        cJSON *entry = cJSON_CreateIntArray(sides, 2);
+        if (entry == NULL || !cJSON_AddItemToArray(tiles, entry)) {
+            cJSON_Delete(entry);
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool add_compute(cJSON *root, const struct sc_hardware *hardware)
 {
     cJSON *compute = cJSON_GetObjectItemCaseSensitive(root, "compute");
     cJSON *gemm = cJSON_GetObjectItemCaseSensitive(compute, "gemm");
     cJSON *bound = cJSON_GetObjectItemCaseSensitive(compute, "memory_bound");
     return add_by_peak(gemm, "peak_share", sc_hw_share_keys, hardware->compute.gemm_peak_share) &&
-           add_kinds(bound, hardware);
+           add_tiles(gemm, hardware) && add_kinds(bound, hardware);
 }
 
 static bool fill(cJSON *root, const struct sc_hardware *hardware)
@@ -212,7 +245,7 @@ static bool fill(cJSON *root, const struct sc_hardware *hardware)
     drop_absent(root, hardware);
     return add_device(root, hardware) && add_places(root, hardware, &neutral) &&
            add_links(root, hardware) && add_layout(root, hardware) && add_levels(root, hardware) &&
-           add_compute(root, hardware);
+           add_compute(root, hardware) && sc_hw_uncertainty_write(root, &hardware->uncertainty);
 }
 
 cJSON *sc_hardware_to_json(const struct sc_hardware *hardware)

@@ -11,7 +11,8 @@
 #include "base/json.h"
 
 #define TRACE_SCHEMA "stepcast.trace/1"
-#define TIME_LIMIT_US 1e15            /* thirty years: beyond it a time is a mistake */
+#define TIME_LIMIT_US 1e15 /* thirty years: beyond it a time is a mistake */
+#define CORE_LIMIT (1 << 16)
 #define RANK_LIMIT (INT64_C(1) << 20) /* readers number lanes by rank */
 
 static const char *const KIND_NAMES[] = {"predicted", "measured", NULL};
@@ -38,13 +39,17 @@ static const char *const COLUMNS[COLUMN_COUNT] = {
     "start_us", "transfer_us", "end_us", "bound", "p10_us", "p90_us"};
 
 static const char *const HEADER_KEYS[] = {
-    "schema",  "kind",    "program",      "plan",      "hardware",    "backend",
-    "machine", "solo",    "steps_played", "period_us", "memory_mode", "streams",
-    "anchor",  "classes", "columns",      "rows",      NULL};
+    "schema",      "kind",          "program",        "plan",         "hardware",
+    "backend",     "machine",       "solo",           "steps_played", "period_us",
+    "memory_mode", "streams",       "anchor",         "classes",      "columns",
+    "rows",        "period_low_us", "period_high_us", "measured_on",  "others_share",
+    NULL};
 
 void sc_trace_init(struct sc_trace *trace)
 {
     memset(trace, 0, sizeof(*trace));
+    trace->period_low_us = trace->period_high_us = NAN;
+    trace->others_share = NAN;
 }
 
 void sc_trace_free(struct sc_trace *trace)
@@ -205,6 +210,21 @@ static void write_key_text(FILE *stream, const char *key, const char *text, bool
     fputs(",\n", stream);
 }
 
+static void write_measured_on(FILE *stream, const struct sc_identity *identity)
+{
+    if (sc_identity_empty(identity)) {
+        return;
+    }
+    fputs("  \"measured_on\": {\"processor\": ", stream);
+    write_text(stream, identity->processor);
+    if (identity->cores > 0) {
+        fprintf(stream, ", \"cores\": %" PRId64, identity->cores);
+    }
+    fputs(", \"library\": ", stream);
+    write_text(stream, identity->library);
+    fputs("},\n", stream);
+}
+
 static void write_header(FILE *stream, const struct sc_trace *trace)
 {
     fputs("{\n", stream);
@@ -215,10 +235,21 @@ static void write_header(FILE *stream, const struct sc_trace *trace)
     write_key_text(stream, "hardware", trace->hardware, false);
     write_key_text(stream, "backend", trace->backend, true);
     write_key_text(stream, "machine", trace->machine, true);
+    write_measured_on(stream, &trace->measured_on);
+    if (isfinite(trace->others_share)) {
+        fprintf(stream, "  \"others_share\": %.4f,\n", trace->others_share);
+    }
     fprintf(stream, "  \"solo\": %s,\n  \"steps_played\": %" PRId64 ",\n  \"period_us\": ",
             trace->solo ? "true" : "false", trace->steps_played);
     write_time(stream, trace->period_us);
     fputs(",\n", stream);
+    if (isfinite(trace->period_low_us) && isfinite(trace->period_high_us)) {
+        fputs("  \"period_low_us\": ", stream);
+        write_time(stream, trace->period_low_us);
+        fputs(",\n  \"period_high_us\": ", stream);
+        write_time(stream, trace->period_high_us);
+        fputs(",\n", stream);
+    }
     write_key_text(stream, "memory_mode", trace->memory_mode, false);
 }
 
@@ -314,6 +345,21 @@ static enum sc_status read_field(const struct sc_json *root, const char *key, bo
     return SC_OK;
 }
 
+static enum sc_status read_measured_on(const struct sc_json *root, struct sc_arena *arena,
+                                       struct sc_identity *out, struct sc_error *err)
+{
+    static const char *const keys[] = {"processor", "cores", "library", NULL};
+    struct sc_json at;
+    if (!sc_json_has(root, "measured_on")) {
+        return SC_OK;
+    }
+    SC_TRY(sc_json_object(root, "measured_on", &at, err));
+    SC_TRY(sc_json_check_keys(&at, keys, err));
+    SC_TRY(read_field(&at, "processor", true, arena, out->processor, sizeof(out->processor), err));
+    SC_TRY(sc_json_opt_int(&at, "cores", 1, CORE_LIMIT, &out->cores, err));
+    return read_field(&at, "library", true, arena, out->library, sizeof(out->library), err);
+}
+
 static enum sc_status read_header(const struct sc_json *root, struct sc_trace *out,
                                   struct sc_error *err)
 {
@@ -328,9 +374,13 @@ static enum sc_status read_header(const struct sc_json *root, struct sc_trace *o
     SC_TRY(read_field(root, "hardware", true, arena, out->hardware, sizeof(out->hardware), err));
     SC_TRY(read_field(root, "backend", true, arena, out->backend, sizeof(out->backend), err));
     SC_TRY(read_field(root, "machine", true, arena, out->machine, sizeof(out->machine), err));
+    SC_TRY(read_measured_on(root, arena, &out->measured_on, err));
+    SC_TRY(sc_json_opt_number(root, "others_share", 0, 1, &out->others_share, err));
     SC_TRY(sc_json_opt_bool(root, "solo", &out->solo, err));
     SC_TRY(sc_json_int(root, "steps_played", 0, INT64_C(1) << 40, &out->steps_played, err));
     SC_TRY(sc_json_number(root, "period_us", 0, TIME_LIMIT_US, &out->period_us, err));
+    SC_TRY(sc_json_opt_number(root, "period_low_us", 0, TIME_LIMIT_US, &out->period_low_us, err));
+    SC_TRY(sc_json_opt_number(root, "period_high_us", 0, TIME_LIMIT_US, &out->period_high_us, err));
     return read_field(root, "memory_mode", false, arena, out->memory_mode, sizeof(out->memory_mode),
                       err);
 }

@@ -14,6 +14,7 @@
 #include "base/arena.h"
 #include "base/array.h"
 #include "base/status.h"
+#include "model/identity.h"
 #include "plans/program.h"
 
 enum sc_trace_kind { SC_PREDICTED, SC_MEASURED };
@@ -43,9 +44,13 @@ struct sc_trace {
     char plan[SC_NAME_SIZE], hardware[SC_NAME_SIZE];
     char backend[32];  /* "host", ...; "" when predicted */
     char machine[256]; /* measured: processor, BLAS and its kernel, transport; "" when predicted */
+    struct sc_identity measured_on; /* predicted: the profile's */
+    double others_share;            /* of the cores' time, while measuring; NAN: not known */
     bool solo;
     int64_t steps_played;
     double period_us; /* step time */
+    /* Where the step time of a run is expected in four of five cases; NAN: not said. */
+    double period_low_us, period_high_us;
     char memory_mode[32];
     uint32_t anchor;
     SC_ARRAY(const char *) streams;

@@ -15,6 +15,7 @@
 #include "plans/trace.h"
 #include "reports/chrome_trace.h"
 #include "reports/compare.h"
+#include "reports/explain.h"
 #include "reports/run_report.h"
 #include "sim/search.h"
 #include "sim/simulate.h"
@@ -41,6 +42,10 @@ struct stepcast_trace {
 struct stepcast_forecast {
     struct sc_sim_result result; /* without its trace: that is the handle beside it */
     struct stepcast_trace trace;
+};
+
+struct stepcast_explanation {
+    struct sc_explanation explanation;
 };
 
 struct stepcast_run {
@@ -269,6 +274,12 @@ double stepcast_forecast_step_time(const struct stepcast_forecast *forecast)
     return forecast->result.step_time_s;
 }
 
+void stepcast_forecast_interval(const struct stepcast_forecast *forecast, double *low, double *high)
+{
+    *low = forecast->result.step_time_low_s;
+    *high = forecast->result.step_time_high_s;
+}
+
 double stepcast_forecast_tokens_per_s(const struct stepcast_forecast *forecast)
 {
     return forecast->result.tokens_per_s;
@@ -303,6 +314,84 @@ enum stepcast_status stepcast_forecast_json(const struct stepcast_forecast *fore
 const struct stepcast_trace *stepcast_forecast_trace(const struct stepcast_forecast *forecast)
 {
     return &forecast->trace;
+}
+
+/* ---- explanation ------------------------------------------------------------------------- */
+
+enum stepcast_status stepcast_explain(const struct stepcast_plan *plan,
+                                      struct stepcast_explanation **out,
+                                      struct stepcast_error *error)
+{
+    struct sc_error err = SC_ERROR_INIT;
+    struct stepcast_explanation *explanation = calloc(1, sizeof(*explanation));
+    if (explanation == NULL) {
+        return fail_memory(sizeof(*explanation), error);
+    }
+    enum sc_status status =
+        sc_explain(&plan->plan, &plan->hardware, &explanation->explanation, &err);
+    if (status != SC_OK) {
+        free(explanation);
+        return hand_out(status, &err, error);
+    }
+    *out = explanation;
+    return STEPCAST_OK;
+}
+
+void stepcast_explanation_destroy(struct stepcast_explanation **explanation)
+{
+    if (explanation != NULL && *explanation != NULL) {
+        sc_explanation_free(&(*explanation)->explanation);
+        free(*explanation);
+        *explanation = NULL;
+    }
+}
+
+double stepcast_explanation_step_time(const struct stepcast_explanation *explanation)
+{
+    return explanation->explanation.step_time_s;
+}
+
+const char *stepcast_explanation_sentence(const struct stepcast_explanation *explanation)
+{
+    return explanation->explanation.sentence;
+}
+
+size_t stepcast_explanation_parts(const struct stepcast_explanation *explanation)
+{
+    return explanation->explanation.parts.count;
+}
+
+const char *stepcast_explanation_part_name(const struct stepcast_explanation *explanation,
+                                           size_t index)
+{
+    return index < explanation->explanation.parts.count
+               ? explanation->explanation.parts.items[index].name
+               : NULL;
+}
+
+double stepcast_explanation_part_seconds(const struct stepcast_explanation *explanation,
+                                         size_t index)
+{
+    return index < explanation->explanation.parts.count
+               ? explanation->explanation.parts.items[index].seconds
+               : NAN;
+}
+
+double stepcast_explanation_step_time_if_free(const struct stepcast_explanation *explanation,
+                                              const char *name)
+{
+    for (size_t i = 0; i < explanation->explanation.free.count; i++) {
+        if (strcmp(explanation->explanation.free.items[i].name, name) == 0) {
+            return explanation->explanation.free.items[i].step_time_s;
+        }
+    }
+    return NAN;
+}
+
+enum stepcast_status stepcast_explanation_json(const struct stepcast_explanation *explanation,
+                                               char **out, struct stepcast_error *error)
+{
+    return print_json(sc_explanation_to_json(&explanation->explanation), out, error);
 }
 
 /* ---- running ----------------------------------------------------------------------------- */
@@ -402,7 +491,8 @@ const double *stepcast_run_losses(const struct stepcast_run *run, size_t *count)
 enum stepcast_status stepcast_run_json(const struct stepcast_run *run, char **out,
                                        struct stepcast_error *error)
 {
-    return print_json(sc_run_result_to_json(&run->plan, &run->result, NULL), out, error);
+    const struct sc_run_context context = {.plan = &run->plan};
+    return print_json(sc_run_result_to_json(&context, &run->result), out, error);
 }
 
 const struct stepcast_trace *stepcast_run_trace(const struct stepcast_run *run)
@@ -504,7 +594,11 @@ enum stepcast_status stepcast_compare(const struct stepcast_trace *const *predic
             return hand_out(status, &err, error);
         }
     }
-    sc_comparison_finish(&comparison->comparison);
+    enum sc_status status = sc_comparison_finish(&comparison->comparison, &err);
+    if (status != SC_OK) {
+        stepcast_comparison_destroy(&comparison);
+        return hand_out(status, &err, error);
+    }
     *out = comparison;
     return STEPCAST_OK;
 }

@@ -1,4 +1,4 @@
-/* Forecast against measurement: joining traces, errors by kind, regret. */
+/* Forecast against measurement: joining traces, errors by kind. */
 #include "reports/compare.h"
 
 #include <math.h>
@@ -6,6 +6,9 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "reports/compare_rounds.h"
+
+#define NOTABLE_SHARE 0.05 /* of the cores, taken by other programs */
 
 void sc_comparison_init(struct sc_comparison *comparison)
 {
@@ -18,6 +21,8 @@ void sc_comparison_free(struct sc_comparison *comparison)
         sc_array_free(&comparison->kinds[i].abs_errors);
     }
     sc_array_free(&comparison->plans);
+    sc_array_free(&comparison->groups);
+    sc_array_free(&comparison->wrong_gaps);
     sc_array_free(&comparison->notes);
     sc_arena_free(&comparison->arena);
 }
@@ -230,21 +235,42 @@ static void note_kinds_of_trace(struct sc_comparison *comparison, const char *pl
     }
 }
 
-enum sc_status sc_comparison_add(struct sc_comparison *comparison, const struct sc_trace *predicted,
-                                 const struct sc_trace *measured, struct sc_error *err)
+/* A forecast holds on the machine whose profile it is of. */
+static void note_machines(struct sc_comparison *comparison, const char *plan,
+                          const struct sc_trace *predicted, const struct sc_trace *measured)
 {
-    struct sc_compared_plan *plan = sc_array_push(&comparison->plans);
-    const char *name = sc_arena_strdup(&comparison->arena, predicted->plan);
-    if (plan == NULL || name == NULL) {
-        return sc_fail_memory(err, sizeof(*plan));
+    char differences[512];
+    if (sc_identity_differs(&predicted->measured_on, &measured->measured_on, differences,
+                            sizeof(differences))) {
+        note(comparison,
+             sc_arena_printf(&comparison->arena,
+                             "%s: the forecast is of another machine than the measurement: %s",
+                             plan, differences));
     }
-    memcpy(plan->plan, predicted->plan, sizeof(plan->plan));
-    plan->predicted_s = predicted->period_us / SC_US_PER_S;
-    plan->measured_s = measured->period_us / SC_US_PER_S;
-    plan->error = error_of(plan->predicted_s, plan->measured_s);
-    plan->joined = strcmp(predicted->program, measured->program) == 0;
+}
+
+/* Above such a share the measurement is not of the plan alone. */
+static void note_others(struct sc_comparison *comparison, const char *plan,
+                        const struct sc_trace *measured)
+{
+    double share = measured->others_share;
+    if (share >= NOTABLE_SHARE && share < 1) {
+        note(comparison,
+             sc_arena_printf(&comparison->arena,
+                             "%s: other programs used %.0f %% of the cores during the measurement: "
+                             "it may be too long by up to %.0f %%",
+                             plan, share * 100, share / (1 - share) * 100));
+    }
+}
+
+static enum sc_status add_traces(struct sc_comparison *comparison, const char *name, bool joined,
+                                 const struct sc_trace *predicted, const struct sc_trace *measured,
+                                 struct sc_error *err)
+{
     note_kinds_of_trace(comparison, name, predicted, measured);
-    if (plan->joined) {
+    note_machines(comparison, name, predicted, measured);
+    note_others(comparison, name, measured);
+    if (joined) {
         return join(comparison, name, predicted, measured, err);
     }
     add_totals(comparison, predicted, false);
@@ -256,71 +282,61 @@ enum sc_status sc_comparison_add(struct sc_comparison *comparison, const struct 
     return SC_OK;
 }
 
-/* ---- statistics -------------------------------------------------------------------------- */
-
-static int compare_doubles(const void *a, const void *b)
+enum sc_status sc_comparison_add(struct sc_comparison *comparison, const struct sc_trace *predicted,
+                                 const struct sc_trace *measured, struct sc_error *err)
 {
-    double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
-/* Of count values, which are sorted; NAN for none. */
-static double median(double *values, size_t count)
-{
-    if (count == 0) {
-        return NAN;
+    struct sc_compared_plan *plan = sc_array_push(&comparison->plans);
+    const char *name = sc_arena_strdup(&comparison->arena, predicted->plan);
+    if (plan == NULL || name == NULL) {
+        return sc_fail_memory(err, sizeof(*plan));
     }
-    qsort(values, count, sizeof(*values), compare_doubles);
-    return count % 2 == 1 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+    memcpy(plan->plan, predicted->plan, sizeof(plan->plan));
+    plan->predicted_s = predicted->period_us / SC_US_PER_S;
+    plan->measured_s = measured->period_us / SC_US_PER_S;
+    plan->low_s = predicted->period_low_us / SC_US_PER_S;
+    plan->high_s = predicted->period_high_us / SC_US_PER_S;
+    plan->error = error_of(plan->predicted_s, plan->measured_s);
+    plan->rounds = 1;
+    plan->spread = NAN;
+    plan->joined = strcmp(predicted->program, measured->program) == 0;
+    return add_traces(comparison, name, plan->joined, predicted, measured, err);
 }
 
-/* The k-th smallest |error| of the plans by counting: there are few plans, and no memory to fail
- * for. */
-static double plan_error_of_rank(const struct sc_comparison *comparison, size_t rank)
+enum sc_status sc_comparison_add_rounds(struct sc_comparison *comparison,
+                                        const struct sc_trace *predicted,
+                                        const struct sc_trace *const *measured, size_t count,
+                                        struct sc_error *err)
+{
+    struct sc_trace merged;
+    double spread;
+    if (count == 1) {
+        return sc_comparison_add(comparison, predicted, measured[0], err);
+    }
+    SC_TRY(sc_rounds_merge(measured, count, &merged, &spread, err));
+    enum sc_status status = sc_comparison_add(comparison, predicted, &merged, err);
+    sc_trace_free(&merged);
+    if (status == SC_OK) {
+        struct sc_compared_plan *plan = &comparison->plans.items[comparison->plans.count - 1];
+        plan->rounds = count;
+        plan->spread = spread;
+    }
+    return status;
+}
+
+enum sc_status sc_comparison_label(struct sc_comparison *comparison,
+                                   const struct sc_plan_groups *groups, struct sc_error *err)
 {
     for (size_t i = 0; i < comparison->plans.count; i++) {
-        double error = fabs(comparison->plans.items[i].error);
-        size_t smaller = 0, equal = 0;
-        for (size_t k = 0; k < comparison->plans.count; k++) {
-            double other = fabs(comparison->plans.items[k].error);
-            smaller += other < error;
-            equal += other == error;
-        }
-        if (smaller <= rank && rank < smaller + equal) {
-            return error;
+        struct sc_compared_plan *plan = &comparison->plans.items[i];
+        const struct sc_plan_group_row *row;
+        SC_TRY(sc_plan_groups_find(groups, plan->plan, &row, err));
+        plan->group = sc_arena_strdup(&comparison->arena, row->group);
+        plan->transport =
+            row->transport ? sc_arena_strdup(&comparison->arena, row->transport) : NULL;
+        if (plan->group == NULL) {
+            return sc_fail_memory(err, strlen(row->group));
         }
     }
-    return NAN;
-}
-
-static void finish_plans(struct sc_comparison *comparison)
-{
-    const struct sc_compared_plan *forecast = NULL, *fastest = NULL;
-    size_t count = 0;
-    comparison->max_abs_error = NAN;
-    for (size_t i = 0; i < comparison->plans.count; i++) {
-        const struct sc_compared_plan *plan = &comparison->plans.items[i];
-        if (isnan(plan->error)) {
-            continue;
-        }
-        count++;
-        comparison->max_abs_error = fmax(comparison->max_abs_error, fabs(plan->error));
-        forecast = !forecast || plan->predicted_s < forecast->predicted_s ? plan : forecast;
-        fastest = !fastest || plan->measured_s < fastest->measured_s ? plan : fastest;
-    }
-    comparison->regret = forecast ? forecast->measured_s / fastest->measured_s : NAN;
-    comparison->median_abs_error = count == 0 ? NAN
-                                              : (plan_error_of_rank(comparison, (count - 1) / 2) +
-                                                 plan_error_of_rank(comparison, count / 2)) /
-                                                    2;
-}
-
-void sc_comparison_finish(struct sc_comparison *comparison)
-{
-    finish_plans(comparison);
-    for (size_t i = 0; i < SC_OP_KIND_COUNT; i++) {
-        struct sc_compared_kind *kind = &comparison->kinds[i];
-        kind->error = error_of(kind->predicted_s, kind->measured_s);
-        kind->median_abs_error = median(kind->abs_errors.items, kind->abs_errors.count);
-    }
+    comparison->grouped = true;
+    return SC_OK;
 }

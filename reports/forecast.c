@@ -3,12 +3,10 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/units.h"
 #include "plans/lower.h"
-#include "plans/memory.h"
+#include "reports/peak.h"
 #include "reports/table.h"
 
 #define ALIVE_SHOWN 8
@@ -47,8 +45,11 @@ static void print_totals(const struct sc_sim_result *result, FILE *stream)
     char text[64];
     fprintf(stream, "%s on %s, %" PRId64 " rank%s\n\n", result->plan, result->hardware,
             result->ranks, result->ranks == 1 ? "" : "s");
-    fprintf(stream, "  %-12s  %s\n", "step time",
-            sc_print_seconds(result->step_time_s, text, sizeof(text)));
+    char low[64], high[64];
+    fprintf(stream, "  %-12s  %s (80 %% of runs: %s to %s)\n", "step time",
+            sc_print_seconds(result->step_time_s, text, sizeof(text)),
+            sc_print_seconds(result->step_time_low_s, low, sizeof(low)),
+            sc_print_seconds(result->step_time_high_s, high, sizeof(high)));
     fprintf(stream, "  %-12s  %.*f\n", "tokens/s", result->tokens_per_s < 100 ? 1 : 0,
             result->tokens_per_s);
     print_share(stream, "MFU", result->mfu);
@@ -115,55 +116,21 @@ static enum sc_status print_places(const struct sc_sim_result *result, FILE *str
     return status;
 }
 
-/* Buffers of one name together: those of forty layers are one line. */
-struct alive_group {
-    uint32_t name;
-    size_t buffers;
-    uint64_t bytes;
-};
-
-static int compare_groups(const void *a, const void *b)
-{
-    const struct alive_group *left = a, *right = b;
-    if (left->bytes != right->bytes) {
-        return left->bytes < right->bytes ? 1 : -1;
-    }
-    return (left->name > right->name) - (left->name < right->name);
-}
-
-/* Sums by name into groups [names], largest first; *count is how many are not empty. */
-static void group_alive(const struct sc_program *program, const struct sc_class *class,
-                        const struct sc_alive *alive, size_t alive_count,
-                        struct alive_group *groups, size_t *count)
-{
-    for (size_t i = 0; i < program->names.count; i++) {
-        groups[i] = (struct alive_group){.name = (uint32_t)i};
-    }
-    for (size_t i = 0; i < alive_count; i++) {
-        struct alive_group *group = &groups[class->buffers.items[alive[i].buffer].label.name];
-        group->buffers++;
-        group->bytes += alive[i].bytes;
-    }
-    qsort(groups, program->names.count, sizeof(*groups), compare_groups);
-    for (*count = 0; *count < program->names.count && groups[*count].bytes > 0; (*count)++) {
-    }
-}
-
-static void fill_alive(struct sc_table *table, const struct sc_program *program,
-                       const struct alive_group *groups, size_t count)
+static void fill_alive(struct sc_table *table, const struct sc_peak *peak)
 {
     uint64_t rest = 0;
     size_t rest_buffers = 0;
     char text[64];
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < peak->buffers.count; i++) {
+        const struct sc_peak_buffers *group = &peak->buffers.items[i];
         if (i >= ALIVE_SHOWN) {
-            rest += groups[i].bytes;
-            rest_buffers += groups[i].buffers;
+            rest += group->bytes;
+            rest_buffers += group->buffers;
             continue;
         }
-        sc_table_cell(table, "%s", program->names.items[groups[i].name]);
-        sc_table_cell(table, "%zu", groups[i].buffers);
-        sc_table_cell(table, "%s", sc_print_bytes((double)groups[i].bytes, text, sizeof(text)));
+        sc_table_cell(table, "%s", group->name);
+        sc_table_cell(table, "%zu", group->buffers);
+        sc_table_cell(table, "%s", sc_print_bytes((double)group->bytes, text, sizeof(text)));
     }
     if (rest > 0) {
         sc_table_cell(table, "others");
@@ -172,41 +139,23 @@ static void fill_alive(struct sc_table *table, const struct sc_program *program,
     }
 }
 
-/* The class with the fullest device. */
-static const struct sc_class *fullest_class(const struct sc_program *program)
-{
-    const struct sc_class *fullest = &program->classes.items[0];
-    for (size_t i = 1; i < program->classes.count; i++) {
-        const struct sc_class *class = &program->classes.items[i];
-        if (class->memory[SC_DEVICE].arena_bytes > fullest->memory[SC_DEVICE].arena_bytes) {
-            fullest = class;
-        }
-    }
-    return fullest;
-}
-
-static enum sc_status print_alive(const struct sc_program *program, const struct sc_class *class,
-                                  struct sc_alive *alive, struct alive_group *groups, FILE *stream,
-                                  struct sc_error *err)
+static enum sc_status print_alive(const struct sc_program *program, const struct sc_peak *peak,
+                                  FILE *stream, struct sc_error *err)
 {
     static const struct sc_table_column columns[] = {{"alive at the device's peak", SC_LEFT},
                                                      {"buffers", SC_RIGHT},
                                                      {"size", SC_RIGHT},
                                                      {NULL, SC_LEFT}};
-    size_t alive_count = 0, count = 0;
     char label[256];
-    SC_TRY(
-        sc_memory_peak(program, class, SC_DEVICE, alive, class->buffers.count, &alive_count, err));
-    group_alive(program, class, alive, alive_count, groups, &count);
     struct sc_table table;
     sc_table_init(&table, columns);
-    fill_alive(&table, program, groups, count);
+    fill_alive(&table, peak);
     enum sc_status status = sc_table_print(&table, 2, stream, err);
     sc_table_free(&table);
-    uint32_t peak = class->memory[SC_DEVICE].peak_op;
-    if (peak < class->step.ops.count) {
-        fprintf(stream, "  The peak is at operation %u: %s.\n", peak,
-                sc_label_text(program, class->step.ops.items[peak].label, label, sizeof(label)));
+    if (peak->op < peak->class->step.ops.count) {
+        fprintf(stream, "  The peak is at operation %u: %s.\n", peak->op,
+                sc_label_text(program, peak->class->step.ops.items[peak->op].label, label,
+                              sizeof(label)));
     }
     fputc('\n', stream);
     return status;
@@ -215,17 +164,10 @@ static enum sc_status print_alive(const struct sc_program *program, const struct
 static enum sc_status print_peak(const struct sc_program *program, FILE *stream,
                                  struct sc_error *err)
 {
-    const struct sc_class *class = fullest_class(program);
-    struct sc_alive *alive = calloc(class->buffers.count + 1, sizeof(*alive));
-    struct alive_group *groups = calloc(program->names.count + 1, sizeof(*groups));
-    enum sc_status status = SC_OK;
-    if (alive == NULL || groups == NULL) {
-        status = sc_fail_memory(err, (class->buffers.count + 1) * sizeof(*alive));
-    } else {
-        status = print_alive(program, class, alive, groups, stream, err);
-    }
-    free(alive);
-    free(groups);
+    struct sc_peak peak = {0};
+    SC_TRY(sc_peak_of(program, SC_DEVICE, &peak, err));
+    enum sc_status status = print_alive(program, &peak, stream, err);
+    sc_peak_free(&peak);
     return status;
 }
 

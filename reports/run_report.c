@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 
+#define WARNING_SIZE 1024
 #define SLOW_STEP 1.15 /* of the median */
 #define SLOW_SHARE 0.2 /* of the steps ... */
 #define SLOW_LEAST 5   /* ... of at least so many */
@@ -15,6 +16,52 @@ static double tokens_per_s(const struct sc_plan *plan, const struct sc_run_resul
     double tokens = (double)plan->batch.global_batch * (double)plan->batch.sequence_length;
     return tokens / result->step_time_s;
 }
+
+/* ---- warnings ---------------------------------------------------------------------------- */
+
+/* Steps of one plan are equal work: where they differ, something else used the machine. */
+static bool warn_spread(const struct sc_run_context *context, const struct sc_run_result *result,
+                        char *out, size_t size)
+{
+    int64_t slow = 0;
+    (void)context;
+    for (int64_t i = 0; i < result->steps; i++) {
+        slow += result->step_s[i] > SLOW_STEP * result->step_time_s;
+    }
+    snprintf(out, size,
+             "%" PRId64 " of %" PRId64
+             " steps took over %.2f times the median: this machine was not quiet",
+             slow, result->steps, SLOW_STEP);
+    return result->steps >= SLOW_LEAST && (double)slow > SLOW_SHARE * (double)result->steps;
+}
+
+static bool warn_others(const struct sc_run_context *context, const struct sc_run_result *result,
+                        char *out, size_t size)
+{
+    (void)context;
+    return sc_contention_warning(&result->contention, out, size);
+}
+
+/* A forecast is of the machine on which its profile was measured. */
+static bool warn_machine(const struct sc_run_context *context, const struct sc_run_result *result,
+                         char *out, size_t size)
+{
+    char differences[WARNING_SIZE / 2];
+    if (context->hardware == NULL ||
+        !sc_identity_differs(&context->hardware->measured_on, &result->measured_on, differences,
+                             sizeof(differences))) {
+        return false;
+    }
+    snprintf(out, size,
+             "profile %s was not measured on this machine (%s): forecasts with it are of that one",
+             context->hardware->name, differences);
+    return true;
+}
+
+typedef bool (*warning)(const struct sc_run_context *context, const struct sc_run_result *result,
+                        char *out, size_t size);
+static const warning warnings[] = {warn_spread, warn_others, warn_machine};
+enum { WARNING_COUNT = sizeof(warnings) / sizeof(warnings[0]) };
 
 /* ---- JSON -------------------------------------------------------------------------------- */
 
@@ -57,42 +104,51 @@ static void add_check(cJSON *root, const struct sc_check_result *check)
     add_error(object, "parameter_error", check->parameter);
 }
 
-cJSON *sc_run_result_to_json(const struct sc_plan *plan, const struct sc_run_result *result,
-                             const struct sc_check_result *check)
+void sc_contention_add_json(cJSON *root, const struct sc_contention *contention)
+{
+    cJSON *object = cJSON_AddObjectToObject(root, "contention");
+    add_error(object, "others_share", contention->known ? contention->others_share : (double)NAN);
+    add_error(object, "steal_share", contention->known ? contention->steal_share : (double)NAN);
+    add_error(object, "spread", contention->spread);
+}
+
+static void add_warnings(cJSON *root, const struct sc_run_context *context,
+                         const struct sc_run_result *result)
+{
+    cJSON *array = cJSON_AddArrayToObject(root, "warnings");
+    char text[WARNING_SIZE];
+    for (size_t i = 0; i < WARNING_COUNT; i++) {
+        if (warnings[i](context, result, text, sizeof(text))) {
+            cJSON_AddItemToArray(array, cJSON_CreateString(text));
+        }
+    }
+}
+
+cJSON *sc_run_result_to_json(const struct sc_run_context *context,
+                             const struct sc_run_result *result)
 {
     cJSON *root = cJSON_CreateObject();
-    cJSON_AddStringToObject(root, "plan", plan->name);
+    cJSON_AddStringToObject(root, "schema", "stepcast.result/1");
+    cJSON_AddStringToObject(root, "command", "run");
+    cJSON_AddStringToObject(root, "plan", context->plan->name);
     cJSON_AddStringToObject(root, "machine", result->machine);
-    cJSON_AddNumberToObject(root, "ranks", (double)sc_plan_ranks(plan));
+    cJSON_AddNumberToObject(root, "ranks", (double)sc_plan_ranks(context->plan));
     cJSON_AddNumberToObject(root, "step_time_s", result->step_time_s);
-    cJSON_AddNumberToObject(root, "tokens_per_s", tokens_per_s(plan, result));
+    cJSON_AddNumberToObject(root, "tokens_per_s", tokens_per_s(context->plan, result));
     cJSON_AddNumberToObject(root, "warmup", (double)result->warmup);
     add_numbers(root, "steps", result->step_s, result->steps);
     add_numbers(root, "losses", result->losses,
                 result->has_losses ? result->warmup + result->steps : 0);
     add_memory(root, result);
-    if (check != NULL) {
-        add_check(root, check);
+    sc_contention_add_json(root, &result->contention);
+    add_warnings(root, context, result);
+    if (context->check != NULL) {
+        add_check(root, context->check);
     }
     return root;
 }
 
 /* ---- text -------------------------------------------------------------------------------- */
-
-/* Steps of one plan are equal work: where they differ, something else used the machine. */
-static void print_spread(const struct sc_run_result *result, FILE *stream)
-{
-    int64_t slow = 0;
-    for (int64_t i = 0; i < result->steps; i++) {
-        slow += result->step_s[i] > SLOW_STEP * result->step_time_s;
-    }
-    if (result->steps >= SLOW_LEAST && (double)slow > SLOW_SHARE * (double)result->steps) {
-        fprintf(stream,
-                "Warning: %" PRId64 " of %" PRId64 " steps took over %.2f times the median: this "
-                "machine was not quiet.\n",
-                slow, result->steps, SLOW_STEP);
-    }
-}
 
 static void print_times(const struct sc_plan *plan, const struct sc_run_result *result,
                         FILE *stream)
@@ -137,9 +193,21 @@ static void print_check(const struct sc_check_result *check, FILE *stream)
     }
 }
 
-void sc_run_result_print(const struct sc_plan *plan, const struct sc_run_result *result,
-                         const struct sc_check_result *check, FILE *stream)
+static void print_warnings(const struct sc_run_context *context, const struct sc_run_result *result,
+                           FILE *stream)
 {
+    char text[WARNING_SIZE];
+    for (size_t i = 0; i < WARNING_COUNT; i++) {
+        if (warnings[i](context, result, text, sizeof(text))) {
+            fprintf(stream, "Warning: %s.\n", text);
+        }
+    }
+}
+
+void sc_run_result_print(const struct sc_run_context *context, const struct sc_run_result *result,
+                         FILE *stream)
+{
+    const struct sc_plan *plan = context->plan;
     int64_t ranks = sc_plan_ranks(plan);
     fprintf(stream, "%s, %" PRId64 " rank%s\n%s\n\n", plan->name, ranks, ranks == 1 ? "" : "s",
             result->machine);
@@ -150,8 +218,8 @@ void sc_run_result_print(const struct sc_plan *plan, const struct sc_run_result 
                 result->losses[0], result->losses[last], last + 1);
     }
     print_memory(result, stream);
-    if (check != NULL) {
-        print_check(check, stream);
+    if (context->check != NULL) {
+        print_check(context->check, stream);
     }
-    print_spread(result, stream);
+    print_warnings(context, result, stream);
 }

@@ -22,7 +22,7 @@ struct candidate {
     int8_t stage, pieces;
     bool intra_layer, recompute, unfused, synchronous;
     enum outcome outcome;
-    double step_time_s, tokens_per_s, mfu;
+    double step_time_s, step_time_low_s, step_time_high_s, tokens_per_s, mfu;
     uint64_t peak_bytes, used_bytes;
 };
 
@@ -131,6 +131,8 @@ static void take_result(struct candidate *c, const struct sc_sim_result *result)
 {
     c->outcome = OUTCOME_FOUND;
     c->step_time_s = result->step_time_s;
+    c->step_time_low_s = result->step_time_low_s;
+    c->step_time_high_s = result->step_time_high_s;
     c->tokens_per_s = result->tokens_per_s;
     c->mfu = result->mfu;
     c->peak_bytes = result->memory[SC_DEVICE].arena_bytes;
@@ -249,6 +251,8 @@ static enum sc_status add_found(const struct search *search, size_t number,
         return sc_fail_memory(err, sizeof(*found));
     make_plan(search->options, c, &found->plan);
     found->step_time_s = c->step_time_s;
+    found->step_time_low_s = c->step_time_low_s;
+    found->step_time_high_s = c->step_time_high_s;
     found->tokens_per_s = c->tokens_per_s;
     found->mfu = c->mfu;
     found->peak_bytes = c->peak_bytes;

@@ -35,9 +35,10 @@ struct sc_search_options {
 struct sc_found {
     struct sc_plan plan; /* valid, named by what it does */
     double step_time_s, tokens_per_s, mfu;
-    uint64_t peak_bytes; /* device: arena */
-    uint64_t used_bytes; /* with context, communicators, workspace */
-    int64_t considered;  /* its number in the order of enumeration */
+    double step_time_low_s, step_time_high_s; /* hold four of five runs */
+    uint64_t peak_bytes;                      /* device: arena */
+    uint64_t used_bytes;                      /* with context, communicators, workspace */
+    int64_t considered;                       /* its number in the order of enumeration */
 };
 
 struct sc_search_result {

@@ -24,7 +24,7 @@
 /* A resource is faster by this in `faster`. */
 #define SC_SENSITIVITY_STEP 1.1
 
-enum { SC_EVERY_WORK_KIND = UINT32_MAX };
+#define SC_EVERY_WORK_KIND UINT32_MAX
 
 /* The period when the operations of one kind (or of every kind) are free: no latency, no work, no
  * units held. They still have to be issued; `issue` free: that takes no time either. */

@@ -14,6 +14,7 @@
 #include "sim/engine.h"
 #include "sim/machine.h"
 #include "sim/price.h"
+#include "sim/uncertainty.h"
 
 /* Above this part of the host's memory other things on the node begin to suffer. */
 #define HOST_MEMORY_FULL 0.7
@@ -383,6 +384,16 @@ static void fill_memory(struct forecast *f)
     }
 }
 
+static enum sc_status fill_interval(struct forecast *f, struct sc_error *err)
+{
+    struct sc_sim_result *result = &f->result;
+    double deviation;
+    SC_TRY(sc_uncertainty(f->program, &f->prices, &f->play, &f->hardware, &deviation, err));
+    sc_uncertainty_interval(result->step_time_s, deviation, &result->step_time_low_s,
+                            &result->step_time_high_s);
+    return SC_OK;
+}
+
 static enum sc_status fill_trace(struct forecast *f, struct sc_error *err)
 {
     struct sc_trace *trace = &f->result.trace;
@@ -390,6 +401,9 @@ static enum sc_status fill_trace(struct forecast *f, struct sc_error *err)
     SC_TRY(sc_trace_begin(trace, SC_PREDICTED, f->program, err));
     f->result.has_trace = true;
     snprintf(trace->hardware, sizeof(trace->hardware), "%s", f->hardware.name);
+    trace->measured_on = f->hardware.measured_on;
+    trace->period_low_us = f->result.step_time_low_s * SC_US_PER_S;
+    trace->period_high_us = f->result.step_time_high_s * SC_US_PER_S;
     return sc_play_trace(f->program, &f->play, trace, err);
 }
 
@@ -407,6 +421,7 @@ static enum sc_status fill_result(struct forecast *f, struct sc_error *err)
     result->exact = f->program->exact;
     fill_rates(f);
     fill_memory(f);
+    SC_TRY(fill_interval(f, err));
     SC_TRY(break_down(f, err));
     SC_TRY(fill_resources(f, err));
     SC_TRY(collect_warnings(f, err));
@@ -433,31 +448,59 @@ static enum sc_status make(struct forecast *f, struct sc_error *err)
     SC_TRY(sc_pricing_create(f->program, &f->hardware, &f->pricing, err));
     SC_TRY(sc_price_program(f->pricing, &f->prices, err));
     SC_TRY(sc_machine_from_hardware(f->program, &f->hardware, &f->machine, err));
-    SC_TRY(sc_play(f->program, &f->prices, &f->machine, NULL, &f->play, err));
+    const struct sc_play_options options = {.path = f->options != NULL && f->options->path};
+    SC_TRY(sc_play(f->program, &f->prices, &f->machine, &options, &f->play, err));
     return fill_result(f, err);
+}
+
+static void free_forecast(struct forecast *f)
+{
+    sc_play_free(&f->play);
+    sc_machine_free(&f->machine);
+    sc_prices_free(&f->prices);
+    sc_pricing_destroy(&f->pricing);
+    sc_program_destroy(&f->program);
+    free(f);
+}
+
+enum sc_status sc_simulate_keep(const struct sc_plan *plan, const struct sc_hardware *hardware,
+                                const struct sc_sim_options *options, struct sc_sim_result *out,
+                                struct sc_sim_made *made, struct sc_error *err)
+{
+    struct forecast *f = calloc(1, sizeof(*f));
+    if (f == NULL)
+        return sc_fail_memory(err, sizeof(*f));
+    f->plan = plan;
+    f->options = options;
+    enum sc_status status =
+        sc_sim_machine_for(hardware, sc_plan_ranks(plan), plan->hardware.nodes, &f->hardware, err);
+    if (status == SC_OK)
+        status = make(f, err);
+    if (status != SC_OK) {
+        sc_sim_result_free(&f->result);
+        free_forecast(f);
+        return status;
+    }
+    *out = f->result;
+    *made = (struct sc_sim_made){&f->hardware, f->program, &f->prices, &f->machine, &f->play, f};
+    return SC_OK;
+}
+
+void sc_sim_made_free(struct sc_sim_made *made)
+{
+    if (made->owner != NULL)
+        free_forecast(made->owner);
+    memset(made, 0, sizeof(*made));
 }
 
 enum sc_status sc_simulate(const struct sc_plan *plan, const struct sc_hardware *hardware,
                            const struct sc_sim_options *options, struct sc_sim_result *out,
                            struct sc_error *err)
 {
-    struct forecast f;
-    memset(&f, 0, sizeof(f));
-    f.plan = plan;
-    f.options = options;
-    SC_TRY(
-        sc_sim_machine_for(hardware, sc_plan_ranks(plan), plan->hardware.nodes, &f.hardware, err));
-    enum sc_status status = make(&f, err);
-    sc_play_free(&f.play);
-    sc_machine_free(&f.machine);
-    sc_prices_free(&f.prices);
-    sc_pricing_destroy(&f.pricing);
-    sc_program_destroy(&f.program);
-    if (status == SC_OK)
-        *out = f.result;
-    else
-        sc_sim_result_free(&f.result);
-    return status;
+    struct sc_sim_made made;
+    SC_TRY(sc_simulate_keep(plan, hardware, options, out, &made, err));
+    sc_sim_made_free(&made);
+    return SC_OK;
 }
 
 void sc_sim_result_free(struct sc_sim_result *result)

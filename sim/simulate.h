@@ -16,10 +16,12 @@
 #include "plans/plan.h"
 #include "plans/program.h"
 #include "plans/trace.h"
+#include "sim/engine.h"
 
 struct sc_sim_options {
     bool verify; /* the program's rules are checked (slower) */
     bool trace;  /* result.trace is filled */
+    bool path;   /* the play keeps its critical path (sc_sim_made) */
 };
 
 /* Where the time of a step goes on the main stream of the busiest class. */
@@ -46,6 +48,7 @@ struct sc_sim_resource {
 struct sc_sim_result {
     char plan[SC_NAME_SIZE], hardware[SC_NAME_SIZE], program[SC_HASH_SIZE];
     double step_time_s, first_step_s;
+    double step_time_low_s, step_time_high_s; /* hold four of five runs (sim/uncertainty.h) */
     double tokens_per_s;
     double mfu, hfu; /* of the peak of the activations' dtype; NAN when the profile has none */
     double bound_s;  /* no order of operations takes less (sim/bound.h) */
@@ -70,6 +73,23 @@ enum sc_status sc_simulate(const struct sc_plan *plan, const struct sc_hardware 
                            struct sc_error *err);
 /* Zeroed is empty. */
 void sc_sim_result_free(struct sc_sim_result *result);
+
+/* What a forecast was read from. */
+struct sc_sim_made {
+    const struct sc_hardware *hardware; /* for the plan's ranks */
+    const struct sc_program *program;   /* waits derived, memory planned */
+    const struct sc_prices *prices;
+    const struct sc_machine *machine;
+    const struct sc_play *play;
+    void *owner; /* of all of it */
+};
+
+/* The same, and hands out what it was made of; freed with sc_sim_made_free. */
+enum sc_status sc_simulate_keep(const struct sc_plan *plan, const struct sc_hardware *hardware,
+                                const struct sc_sim_options *options, struct sc_sim_result *out,
+                                struct sc_sim_made *made, struct sc_error *err);
+/* Zeroed is empty. */
+void sc_sim_made_free(struct sc_sim_made *made);
 
 /* Bytes that one rank may plan for in each place: the capacity, divided among the ranks that share
  * it, less what the device reserves beside the arena. 0: no limit known. SC_NO when the reserve

@@ -19,11 +19,13 @@ static bool add_totals(cJSON *root, const struct sc_sim_result *result)
     static const char *const modes[] = {[SC_MEMORY_UNPLANNED] = "unplanned",
                                         [SC_MEMORY_NO_ADDED_WAITS] = "no_added_waits",
                                         [SC_MEMORY_ISSUE_ORDER] = "issue_order"};
-    bool ok = add_text(root, "schema", "stepcast.result/1") &&
+    bool ok = add_text(root, "schema", "stepcast.result/1") && add_text(root, "command", "sim") &&
               add_text(root, "plan", result->plan) && add_text(root, "hardware", result->hardware);
     if (result->program[0] != '\0')
         ok = ok && add_text(root, "program", result->program);
     return ok && add_number(root, "step_time_s", result->step_time_s) &&
+           add_number(root, "step_time_low_s", result->step_time_low_s) &&
+           add_number(root, "step_time_high_s", result->step_time_high_s) &&
            add_number(root, "tokens_per_s", result->tokens_per_s) &&
            add_number(root, "mfu", result->mfu) && add_number(root, "hfu", result->hfu) &&
            add_number(root, "first_step_s", result->first_step_s) &&

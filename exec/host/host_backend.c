@@ -542,9 +542,16 @@ static const double *host_read_outs(const struct sc_device *device)
     return device->data.read_outs;
 }
 
+static void host_library(char *out, size_t size)
+{
+    snprintf(out, size, "%s, kernels %s", sc_gemm_library(), sc_kernels_select()->name);
+}
+
 static void host_describe(const struct sc_world *world, char *out, size_t size)
 {
-    snprintf(out, size, "%s, kernels %s, %s", sc_gemm_library(), sc_kernels_select()->name,
+    char library[SC_NAME_SIZE];
+    host_library(library, sizeof library);
+    snprintf(out, size, "%s, %s", library,
              world->serial.on ? "one thread for all ranks" : world->transport->name);
 }
 
@@ -567,4 +574,5 @@ const struct sc_backend sc_backend_host = {
     .advance = sc_serial_advance,
     .done = host_done,
     .describe = host_describe,
+    .library = host_library,
 };

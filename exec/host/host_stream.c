@@ -252,7 +252,12 @@ static bool under_way(const struct sc_host_worker *worker)
 static void rest(struct sc_host_worker *worker, unsigned ticket)
 {
     const struct sc_world *world = worker->device->world;
-    bool poll = world->transport && world->transport->polled && under_way(worker);
+    bool way = world->transport && under_way(worker);
+    bool poll = way && world->transport->polled;
+    if (way && world->transport->functions->wait) {
+        world->transport->functions->wait(world->transport, &worker->wake, ticket, idle_ns);
+        return;
+    }
     int64_t spin = worker->computes && world->pinned ? compute_spin_ns : 0;
     int64_t limit = worker->looks++ < SOON ? soon_ns : seldom_ns;
     sc_wake_sleep(&worker->wake, ticket, spin, poll ? limit : idle_ns);

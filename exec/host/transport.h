@@ -1,12 +1,13 @@
 /*
- * Collectives among ranks: one interface, two transports (threads of one process; MPI).
+ * Collectives among ranks: one interface, three transports (threads of one process; processes over
+ * MPI; processes over TCP).
  *
  * A *member* is one rank's end of one group. A collective is begun by every member and then tested
  * until it is done; testing does the member's share of the work, never blocks, and never spins. A
  * group's collectives follow one another; groups are independent.
  *
  * Sums are taken in the order of the ranks of the group, element by element, in fp32:
- * ((x0 + x1) + x2) + ... So the result is the same bits in every run, on both transports and
+ * ((x0 + x1) + x2) + ... So the result is the same bits in every run, on all transports and
  * whatever the sizes. Each rank reduces its slice, then the slices are gathered.
  */
 #ifndef STEPCAST_EXEC_HOST_TRANSPORT_H
@@ -58,6 +59,10 @@ struct sc_transport_functions {
     /* *done when the member's result is complete and its buffers are its own again; *moved when
      * something happened. */
     enum sc_status (*test)(struct sc_member *member, bool *done, bool *moved, struct sc_error *err);
+    /* Sleeps as sc_wake_sleep does, and until a member of this wake may go on; NULL: sc_wake_sleep
+     * is all there is. */
+    void (*wait)(struct sc_transport *transport, struct sc_wake *wake, unsigned ticket,
+                 int64_t limit_ns);
     /* All members have begun: testing them in turn, without any other work, ends it. */
     bool (*gathered)(const struct sc_member *member);
     /* Equal for members of one group. */

@@ -2,7 +2,12 @@
 #include "exec/host/wake.h"
 
 #include <stdbool.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
+
+/* A poll that nothing can end looks again so soon. */
+static const int64_t blind_ns = 1000000;
 
 void sc_wake_init(struct sc_wake *wake)
 {
@@ -14,10 +19,13 @@ void sc_wake_init(struct sc_wake *wake)
     pthread_condattr_destroy(&attributes);
     atomic_init(&wake->ticket, 0);
     atomic_init(&wake->sleepers, 0);
+    wake->descriptor = -1;
 }
 
 void sc_wake_destroy(struct sc_wake *wake)
 {
+    if (wake->descriptor >= 0)
+        close(wake->descriptor);
     pthread_cond_destroy(&wake->cond);
     pthread_mutex_destroy(&wake->mutex);
 }
@@ -37,6 +45,8 @@ void sc_wake_up(struct sc_wake *wake)
     pthread_mutex_lock(&wake->mutex);
     pthread_cond_broadcast(&wake->cond);
     pthread_mutex_unlock(&wake->mutex);
+    if (wake->descriptor >= 0)
+        eventfd_write(wake->descriptor, 1);
 }
 
 static int64_t nanoseconds(void)
@@ -80,4 +90,26 @@ void sc_wake_sleep(struct sc_wake *wake, unsigned ticket, int64_t spin_ns, int64
         code = pthread_cond_timedwait(&wake->cond, &wake->mutex, &deadline);
     atomic_fetch_sub(&wake->sleepers, 1);
     pthread_mutex_unlock(&wake->mutex);
+}
+
+void sc_wake_make_pollable(struct sc_wake *wake)
+{
+    if (wake->descriptor < 0)
+        wake->descriptor = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+}
+
+void sc_wake_poll(struct sc_wake *wake, unsigned ticket, struct pollfd *descriptors, size_t count,
+                  int64_t limit_ns)
+{
+    eventfd_t events = 0;
+    bool blind = wake->descriptor < 0;
+    int64_t limit = blind && limit_ns > blind_ns ? blind_ns : limit_ns;
+    struct timespec patience = {.tv_sec = (time_t)(limit / 1000000000),
+                                .tv_nsec = (long)(limit % 1000000000)};
+    descriptors[count] = (struct pollfd){wake->descriptor, POLLIN, 0};
+    atomic_fetch_add(&wake->sleepers, 1);
+    if (atomic_load(&wake->ticket) == ticket &&
+        ppoll(descriptors, (nfds_t)count + 1, &patience, NULL) > 0 && descriptors[count].revents)
+        eventfd_read(wake->descriptor, &events);
+    atomic_fetch_sub(&wake->sleepers, 1);
 }

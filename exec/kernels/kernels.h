@@ -28,7 +28,7 @@ extern "C" {
  * sc_philox(seed, i / 4, site, step), whatever part of the tensor this rank holds.
  */
 struct sc_draw {
-    uint64_t seed; /* for dropout the state's is added */
+    uint64_t seed;                     /* for dropout the state's is added */
     uint32_t site;                     /* which dropout or tensor: one number each */
     float probability;                 /* of dropping, in [0, 1); 0 draws nothing */
     const struct sc_step_state *state; /* its step goes into the counter; NULL: step 0 */

@@ -1,5 +1,6 @@
 /* ctest: labels=mpi ranks=4 timeout=600 */
-/* The same equality with ranks as processes: random plans of four ranks under mpirun. */
+/* The same equality with ranks as processes: random plans of four ranks under mpirun, over MPI
+ * and over sockets in turn. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,10 +28,10 @@ static void test_losses_and_gradients(void **state)
         if (sc_plan_ranks(&plan) != RANKS)
             continue;
         sc_run_options_neutral(&options);
-        options.transport = SC_TRANSPORT_MPI;
+        options.transport = done % 2 == 0 ? SC_TRANSPORT_MPI : SC_TRANSPORT_SOCKETS;
         options.warmup = 0;
         options.steps = 5;
-        options.chaos = done % 3 == 2;
+        options.chaos = done % 3 == 2; /* every third: over both */
         options.chaos_seed = seed;
         if (sc_check(&plan, &options, &result, &err) != SC_OK)
             fail_msg("plan %llu: %s", (unsigned long long)seed, err.text);

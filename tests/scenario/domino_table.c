@@ -27,6 +27,7 @@ static const char *const FREE[] = {
     /* products at 600 of 989 TFLOP/s, attention at 400; no launch cost */
     "hw.compute.gemm.peak_share.bf16=0.606673407",
     "hw.compute.gemm.fixed_us=0",
+    "hw.compute.gemm.tiles=[]",
     "hw.compute.attention.forward_peak_share=0.404448938",
     "hw.compute.attention.backward_peak_share=0.404448938",
     /* memory-bound work at nothing */

@@ -11,14 +11,20 @@
 #include "exec/launch.h"
 #include "tests/support/waiting.h"
 
-static void test_processes_sleep(void **state)
+static void check_that_processes_sleep(enum sc_run_transport transport)
 {
-    (void)state;
-    (void)sc_waiting_share(SC_TRANSPORT_MPI); /* MPI is started, which is not what is measured */
-    double share = sc_waiting_share(SC_TRANSPORT_MPI);
+    (void)sc_waiting_share(transport); /* MPI is started, which is not what is measured */
+    double share = sc_waiting_share(transport);
     print_message("processor time: %.3f of the wait\n", share);
     assert_true(share >= 0);
     assert_true(share < 0.5);
+}
+
+static void test_processes_sleep(void **state)
+{
+    (void)state;
+    check_that_processes_sleep(SC_TRANSPORT_MPI);
+    check_that_processes_sleep(SC_TRANSPORT_SOCKETS);
     sc_launch_end();
 }
 

@@ -6,6 +6,7 @@
 set -euo pipefail
 
 stepcast=$(realpath "$1")
+logs=$(realpath "$(dirname "$0")")/../data/nccl-tests
 command -v valgrind >/dev/null || {
     echo "valgrind is not installed: not checked"
     exit 77
@@ -38,8 +39,11 @@ check() {
 
 one=(--set "model=$folder/model.json" --set batch.sequence_length=8)
 check sim host_tiny-gpt_4ranks_tp2_dp2_domino2_zero1 "${one[@]}" --trace forecast.json
+check explain host_tiny-gpt_4ranks_tp2_dp2_domino2_zero1 "${one[@]}"
+check explain host_tiny-gpt_2ranks_tp2 "${one[@]}" --json
 check search --model model.json --hw two-cores --gpus 2 --global-batch 4 --sequence-length 8 --top 2
 check run host_tiny-gpt_2ranks_tp2_domino2 "${one[@]}" --steps 2 --warmup 0 --save saved \
     --trace measured.json --set dropout.hidden=0.1
 check run host_tiny-gpt_2ranks_dp2_zero1 "${one[@]}" --steps 1 --warmup 0 --init saved
+check import nccl-tests "$logs/made_two_collectives.txt"
 check compare forecast.json measured.json

@@ -139,6 +139,30 @@ static void units_become_si(void **state)
 }
 
 /* A device has its own memory; a node's 2 TiB are divided among eight. */
+/* A profile says where it was measured, and writing it back keeps that; most say nothing. */
+static void the_machine_of_a_profile(void **state)
+{
+    (void)state;
+    const char *set[] = {"hw.measured_on.processor=abacus", "hw.measured_on.cores=2"};
+    struct sc_error err = SC_ERROR_INIT;
+    struct sc_hardware h = load("two-cores", set, 2), back;
+    assert_string_equal(h.measured_on.processor, "abacus");
+    assert_int_equal(h.measured_on.cores, 2);
+    assert_string_equal(h.measured_on.library, "");
+    cJSON *written = sc_hardware_to_json(&h);
+    struct sc_json root = {.item = written, .file = "written"};
+    assert_int_equal(sc_hardware_parse(&root, &back, &err), SC_OK);
+    assert_memory_equal(&back.measured_on, &h.measured_on, sizeof(h.measured_on));
+    cJSON_Delete(written);
+    h = load("dgx-h100", NULL, 0);
+    assert_true(sc_identity_empty(&h.measured_on));
+    written = sc_hardware_to_json(&h);
+    assert_null(cJSON_GetObjectItemCaseSensitive(written, "measured_on"));
+    cJSON_Delete(written);
+    refuse_set("hw.measured_on.cores=0", "measured_on.cores", "1 to");
+    refuse_set("hw.measured_on.procesor=x", "procesor", "processor");
+}
+
 static void capacity_of_one_device(void **state)
 {
     (void)state;
@@ -154,35 +178,79 @@ static void capacity_of_one_device(void **state)
 static void set_changes_single_numbers(void **state)
 {
     (void)state;
-    const char *const set[] = {"hw.links.rail.bandwidth_gb_per_s=100", "batch.micro_batch=3",
-                               "hw.collectives.levels.rail.other.latency_us=7.5"};
+    const char *const set[] = {"hw.links.rail.bandwidth_gb_per_s=96", "batch.micro_batch=3",
+                               "hw.collectives.levels.rail.nccl.call_us=7.5"};
     struct sc_hardware h = load("dgx-h100", set, 3);
-    assert_true(sc_hardware_link(&h, "rail")->bandwidth == 100e9);
-    assert_true(h.levels[1].other.latency_s == 7.5 / 1e6);
+    assert_true(sc_hardware_link(&h, "rail")->bandwidth == 96e9);
+    assert_true(h.levels[1].nccl.call_s == 7.5 / 1e6);
     struct sc_hardware again = reread(&h);
     assert_memory_equal(&h, &again, sizeof(again));
 }
 
-/* dgx-h100, rails of 48 GB/s. Half as fast: four nodes' variant 364 -> 182, the level's other 384
- * -> 192, but 461 stays 100 as it is set itself. Twice as fast: 364 -> 476, what NVLink reaches
- * inside a node (not 728); other is past NVLink's 360 as stated and stays 384. NVLink's own figures
- * stay. */
+/* dgx-h100, rails of 48 GB/s: 8 channels of 48, trees of 45, heads of 48. Half as fast: 24 and 24,
+ * trees stay 20 as they are set themselves. Twice as fast: heads 96; rings are past the 12 x 30
+ * that NVLink reaches inside a node as stated and stay 48, trees come to 360 / 8 = 45 and stay too.
+ * NVLink's own figures stay. */
 static void collectives_follow_their_link(void **state)
 {
     (void)state;
     const char *const slow[] = {"hw.links.rail.bandwidth_gb_per_s=24",
-                                "hw.collectives.levels.rail.all_reduce.bus_bandwidth_gb_per_s=100"};
+                                "hw.collectives.levels.rail.nccl.tree_bandwidth_gb_per_s=20"};
     struct sc_hardware h = load("dgx-h100", slow, 2);
-    assert_int_equal(h.levels[1].variants[2].minimum_nodes, 4);
-    NEAR(h.levels[1].variants[2].all_reduce.bus_bandwidth, 182e9);
-    NEAR(h.levels[1].other.bus_bandwidth, 192e9);
-    NEAR(h.levels[1].all_reduce.bus_bandwidth, 100e9);
+    NEAR(h.levels[1].nccl.ring_bandwidth, 24e9);
+    NEAR(h.levels[1].nccl.nvls_inter_bandwidth, 24e9);
+    NEAR(h.levels[1].nccl.network_limit_factor, 1.0);
+    NEAR(h.levels[1].nccl.nvls_bandwidth, 40e9);
+    NEAR(h.levels[1].nccl.tree_bandwidth, 20e9);
     const char *const fast[] = {"hw.links.rail.bandwidth_gb_per_s=96"};
     h = load("dgx-h100", fast, 1);
-    NEAR(h.levels[1].variants[2].all_reduce.bus_bandwidth, 476e9);
-    NEAR(h.levels[1].other.bus_bandwidth, 384e9);
-    NEAR(h.levels[0].all_reduce.bus_bandwidth, 476e9);
-    NEAR(h.levels[0].other.bus_bandwidth, 360e9);
+    NEAR(h.levels[1].nccl.nvls_inter_bandwidth, 96e9);
+    NEAR(h.levels[1].nccl.network_limit_factor, 2.0);
+    NEAR(h.levels[1].nccl.ring_bandwidth, 48e9);
+    NEAR(h.levels[1].nccl.tree_bandwidth, 45e9);
+    NEAR(h.levels[0].nccl.ring_bandwidth, 30e9);
+    const char *const node[] = {"hw.links.nvlink.bandwidth_gb_per_s=185.4"};
+    h = load("dgx-h100", node, 1);
+    NEAR(h.levels[0].nccl.ring_bandwidth, 15e9);
+    NEAR(h.levels[0].nccl.nvls_bandwidth, 20e9);
+    NEAR(h.levels[1].nccl.ring_bandwidth, 48e9);
+}
+
+/* Stated figures follow as well. two-cores, a network of 1.1 GB/s whose all-reduces reach 1.0: at
+ * 0.55 they reach 0.5; at 11, carried by MPI, not 10 but the 1.5 that local_mpi reaches. */
+static void stated_figures_follow_their_link(void **state)
+{
+    (void)state;
+    const char *const slow[] = {"hw.links.network.bandwidth_gb_per_s=0.55"};
+    const char *const fast[] = {"hw.links.network.bandwidth_gb_per_s=11",
+                                "hw.links.network.transport=mpi"};
+    struct sc_hardware h = load("two-cores", slow, 1);
+    const struct sc_hw_level *network = &h.levels[h.level_count - 1];
+    assert_string_equal(network->name, "network");
+    NEAR(network->all_reduce.bus_bandwidth, 0.5e9);
+    h = load("two-cores", fast, 2);
+    NEAR(network->all_reduce.bus_bandwidth, 1.5e9);
+    NEAR(network->other.bus_bandwidth, 1.5e9);
+}
+
+/* Tiles and NCCL's numbers as they should be, one line where they are not. */
+static void structure_is_checked(void **state)
+{
+    (void)state;
+    const char *const set[] = {"hw.compute.gemm.tiles=[[64,32]]"};
+    struct sc_hardware h = load("dgx-h100", set, 1);
+    assert_int_equal(h.compute.gemm_tile_count, 1);
+    assert_int_equal(h.compute.gemm_tiles[0][1], 32);
+    refuse_set("hw.compute.gemm.tiles=[[64]]", "compute.gemm.tiles[0]", "two numbers");
+    refuse_set("hw.compute.gemm.tiles=[[64,0]]", "compute.gemm.tiles[0][1]", "from 1 to");
+    refuse_set("hw.collectives.levels.rail.nccl.generation=turing", "nccl.generation", "hopper");
+    refuse_set("hw.collectives.levels.rail.nccl={\"generation\":\"ampere\"}", "ring_channels",
+               "found nothing");
+    refuse_set("hw.collectives.levels.rail.nccl={\"generation\":\"hopper\",\"ring_channels\":8,"
+               "\"ring_bandwidth_gb_per_s\":48,\"nvls_heads\":8}",
+               "nvls_bandwidth_gb_per_s", "found nothing");
+    refuse_set("hw.collectives.levels.nvlink={}", "collectives.levels.nvlink.all_reduce",
+               "found nothing");
 }
 
 static void wrong_numbers_are_one_line(void **state)
@@ -234,7 +302,7 @@ static void unknown_profile_suggests(void **state)
     (void)state;
     struct sc_error err = SC_ERROR_INIT;
     struct sc_hardware h;
-    assert_int_equal(sc_hardware_load("dgx-h200", NULL, NULL, 0, &h, &err), SC_BAD_INPUT);
+    assert_int_equal(sc_hardware_load("dgx-h10", NULL, NULL, 0, &h, &err), SC_BAD_INPUT);
     assert_non_null(strstr(err.text, "dgx-h100"));
     const char *set = "hw.node.devices";
     assert_int_equal(sc_hardware_load("dgx-h100", NULL, &set, 1, &h, &err), SC_USAGE);
@@ -311,9 +379,12 @@ int main(void)
         cmocka_unit_test(a_number_without_source_is_noticed),
         cmocka_unit_test(shipped_profiles_are_sourced_and_survive_writing),
         cmocka_unit_test(units_become_si),
+        cmocka_unit_test(the_machine_of_a_profile),
         cmocka_unit_test(capacity_of_one_device),
         cmocka_unit_test(set_changes_single_numbers),
         cmocka_unit_test(collectives_follow_their_link),
+        cmocka_unit_test(stated_figures_follow_their_link),
+        cmocka_unit_test(structure_is_checked),
         cmocka_unit_test(wrong_numbers_are_one_line),
         cmocka_unit_test(what_is_missing_is_named),
         cmocka_unit_test(unknown_profile_suggests),

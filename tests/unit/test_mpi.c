@@ -1,6 +1,6 @@
 /*
- * Two processes over MPI: the same bits as two threads, failures that are heard of by all, and
- * large and odd collectives.
+ * Two processes, over MPI and over sockets: the same bits as two threads, failures that are heard
+ * of by all, and large, odd and empty collectives.
  */
 /* ctest: labels=mpi timeout=120 ranks=2 */
 #include <setjmp.h>
@@ -19,6 +19,10 @@
 #include "exec/process.h"
 #include "tests/support/run_example.h"
 
+static const enum sc_run_transport transports[] = {SC_TRANSPORT_MPI, SC_TRANSPORT_SOCKETS};
+
+enum { TRANSPORTS = sizeof transports / sizeof *transports };
+
 static void load(const char *name, struct sc_plan *plan)
 {
     struct sc_error err = SC_ERROR_INIT;
@@ -36,7 +40,7 @@ static bool same(const struct sc_tensors *a, const struct sc_tensors *b)
 }
 
 /* Gradients and parameters after four steps. Process 0 runs the threads beside it. */
-static void check_same_bits(bool chaos)
+static void check_same_bits(enum sc_run_transport transport, bool chaos)
 {
     struct sc_error err = SC_ERROR_INIT;
     struct sc_run_options options;
@@ -48,7 +52,7 @@ static void check_same_bits(bool chaos)
     options.cores = 2;
     options.chaos = chaos;
     options.chaos_seed = 11;
-    options.transport = SC_TRANSPORT_MPI;
+    options.transport = transport;
     if (sc_run(program, &options, &processes, &err) != SC_OK)
         fail_msg("%s", err.text);
     options.transport = SC_TRANSPORT_THREADS;
@@ -66,8 +70,10 @@ static void check_same_bits(bool chaos)
 static void test_same_bits_as_threads(void **state)
 {
     (void)state;
-    check_same_bits(false);
-    check_same_bits(true);
+    for (int t = 0; t < TRANSPORTS; t++) {
+        check_same_bits(transports[t], false);
+        check_same_bits(transports[t], true);
+    }
 }
 
 static void test_plan_against_reference(void **state)
@@ -75,15 +81,15 @@ static void test_plan_against_reference(void **state)
     (void)state;
     static const char *const plans[] = {"host_tiny-gpt_2ranks_tp2_domino2",
                                         "host_tiny-llama_2ranks_dp2_zero1"};
-    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
+    for (size_t i = 0; i < TRANSPORTS * sizeof plans / sizeof *plans; i++) {
         struct sc_error err = SC_ERROR_INIT;
         struct sc_plan plan;
         struct sc_run_options options;
         struct sc_check_result result = {0};
-        load(plans[i], &plan);
+        load(plans[i / TRANSPORTS], &plan);
         sc_run_options_neutral(&options);
         options.steps = 2;
-        options.transport = SC_TRANSPORT_MPI;
+        options.transport = transports[i % TRANSPORTS];
         if (sc_check(&plan, &options, &result, &err) != SC_OK)
             fail_msg("%s", err.text);
         if (result.root)
@@ -99,11 +105,12 @@ static void test_failures_are_heard(void **state)
     struct sc_run_options options;
     struct sc_run_result result;
     assert_non_null(program);
-    for (int64_t rank = 0; rank < 2; rank++) {
+    for (int i = 0; i < 2 * TRANSPORTS; i++) {
+        int64_t rank = i % 2;
         struct sc_error err = SC_ERROR_INIT;
         char expected[32];
         sc_run_example_options(&options, 5);
-        options.transport = SC_TRANSPORT_MPI;
+        options.transport = transports[i / 2];
         options.fault = (struct sc_fault){.on = true, .rank = rank, .step = 2, .op = 8};
         time_t before = time(NULL);
         assert_int_equal(sc_run(program, &options, &result, &err), SC_MACHINE);
@@ -157,7 +164,7 @@ static float element(int64_t rank, size_t i)
 static void check_collectives(const struct sc_transport *transport, struct sc_member *member,
                               int64_t rank, size_t count)
 {
-    float *x = calloc(2 * count, sizeof *x), *y = calloc(2 * count, sizeof *y);
+    float *x = calloc(2 * count + 1, sizeof *x), *y = calloc(2 * count + 1, sizeof *y);
     size_t bytes = 2 * count * sizeof *x;
     assert_non_null(x);
     assert_non_null(y);
@@ -185,15 +192,14 @@ static void check_collectives(const struct sc_transport *transport, struct sc_me
     c = (struct sc_collective){.kind = SC_COLLECTIVE_BROADCAST, .y = y, .bytes = bytes};
     y[0] = (float)(rank + 5);
     finish(transport, member, &c);
-    assert_true(y[0] == 5);
+    assert_true(count == 0 || y[0] == 5);
     free(x);
     free(y);
 }
 
-static void test_collectives(void **state)
+static void check_transport(sc_transport_fn *open)
 {
-    (void)state;
-    const size_t counts[] = {1, 3, 16, 65535, 65536, 65537, 500001};
+    const size_t counts[] = {0, 1, 3, 16, 65535, 65536, 65537, 500001};
     const unsigned mask = SC_AXIS_MASK(SC_TENSOR);
     struct sc_error err = SC_ERROR_INIT;
     struct sc_process process;
@@ -205,12 +211,20 @@ static void test_collectives(void **state)
                                              .groups = 1,
                                              .axis_masks = &mask,
                                              .first_rank = process.index,
-                                             .local_ranks = 1};
-    assert_int_equal(sc_transport_mpi(&setup, &transport, &err), SC_OK);
+                                             .local_ranks = 1,
+                                             .process = &process};
+    assert_int_equal(open(&setup, &transport, &err), SC_OK);
     struct sc_member *member = transport->functions->member(transport, 0, process.index, NULL);
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         check_collectives(transport, member, process.index, counts[i]);
     sc_transport_close(&transport);
+}
+
+static void test_collectives(void **state)
+{
+    (void)state;
+    check_transport(sc_transport_mpi);
+    check_transport(sc_transport_sockets);
 }
 
 int main(void)

@@ -36,7 +36,7 @@ static int be_a_rank(void)
     printf("process %ld\n", (long)getpid());
     fflush(stdout);
     sc_run_example_options(&options, 50);
-    options.transport = SC_TRANSPORT_MPI;
+    options.transport = getenv("TEST_SOCKETS") ? SC_TRANSPORT_SOCKETS : SC_TRANSPORT_MPI;
     options.fault = (struct sc_fault){.on = true, .die = true, .rank = 1, .step = 2, .op = 8};
     return sc_run(program, &options, &result, &err) == SC_OK ? 0 : 1;
 }
@@ -80,9 +80,8 @@ static int left_over(const char *text)
     return left;
 }
 
-static void test_a_dying_process_ends_the_run(void **state)
+static void check_a_dying_process(void)
 {
-    (void)state;
     static char text[65536];
     int pipes[2], status = 0;
     assert_int_equal(pipe(pipes), 0);
@@ -105,6 +104,20 @@ static void test_a_dying_process_ends_the_run(void **state)
     assert_int_equal(left_over(text), 0);
 }
 
+static void test_a_dying_process_ends_the_run(void **state)
+{
+    (void)state;
+    unsetenv("TEST_SOCKETS");
+    check_a_dying_process();
+}
+
+static void test_the_same_over_sockets(void **state)
+{
+    (void)state;
+    setenv("TEST_SOCKETS", "1", 1);
+    check_a_dying_process();
+}
+
 int main(void)
 {
     if (sc_launched_by_mpi())
@@ -112,6 +125,7 @@ int main(void)
 #ifndef STEPCAST_HAVE_MPI
     return SKIPPED;
 #endif
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_dying_process_ends_the_run)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_dying_process_ends_the_run),
+                                       cmocka_unit_test(test_the_same_over_sockets)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

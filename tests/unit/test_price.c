@@ -32,7 +32,7 @@ static struct sc_hardware round_numbers(void)
                                       .capacity_bytes = 1e9};
     hw.places[SC_HW_HOST].bandwidth = 4e9;
     hw.compute.gemm_peak_share[SC_PEAK_FP32] = 0.5;
-    hw.compute.gemm_transposed_b_share = 1;
+    hw.compute.cores.gemm_transposed_b_share = 1;
     hw.compute.gemm_fixed_s = 4e-6;
     hw.compute.attention_fixed_s = -1;
     hw.compute.memory_bound_share = 0.8;

@@ -95,6 +95,39 @@ static struct stepcast_trace *read_trace(const char *file)
     return trace;
 }
 
+/* Parts add up to the step; without its longest kind of work the step is shorter. */
+static void a_step_is_explained(void **state)
+{
+    (void)state;
+    struct stepcast_error error;
+    struct stepcast_plan *plan = NULL;
+    struct stepcast_explanation *explanation = NULL;
+    char *json = NULL;
+    double sum = 0;
+    assert_int_equal(
+        stepcast_plan_load("host_tiny-gpt_2ranks_tp2", "dgx-h100", NULL, 0, &plan, &error),
+        STEPCAST_OK);
+    assert_int_equal(stepcast_explain(plan, &explanation, &error), STEPCAST_OK);
+    size_t parts = stepcast_explanation_parts(explanation);
+    for (size_t i = 0; i < parts; i++) {
+        sum += stepcast_explanation_part_seconds(explanation, i);
+    }
+    double step = stepcast_explanation_step_time(explanation);
+    assert_true(parts > 0 && fabs(sum / step - 1) < 1e-8);
+    assert_null(stepcast_explanation_part_name(explanation, parts));
+    assert_true(isnan(stepcast_explanation_part_seconds(explanation, parts)));
+    assert_true(stepcast_explanation_step_time_if_free(
+                    explanation, stepcast_explanation_part_name(explanation, 0)) < step);
+    assert_true(isnan(stepcast_explanation_step_time_if_free(explanation, "tape")));
+    assert_non_null(strstr(stepcast_explanation_sentence(explanation), "of the step"));
+    assert_int_equal(stepcast_explanation_json(explanation, &json, &error), STEPCAST_OK);
+    assert_non_null(strstr(json, "\"critical_path\""));
+    stepcast_free(json);
+    stepcast_explanation_destroy(&explanation);
+    stepcast_explanation_destroy(&explanation);
+    stepcast_plan_destroy(&plan);
+}
+
 /* The traces of tests/cli/traces: 1590 us forecast, 1727.2 us measured: -7.94 %. */
 static void traces_compare(void **state)
 {
@@ -173,6 +206,11 @@ static enum stepcast_status forecast(struct job *job)
     }
     if (status == STEPCAST_OK) {
         job->step_time = stepcast_forecast_step_time(result);
+        double low, high;
+        stepcast_forecast_interval(result, &low, &high);
+        if (!(low < job->step_time && job->step_time < high)) {
+            status = STEPCAST_BUG;
+        }
         const struct stepcast_trace *trace = stepcast_forecast_trace(result);
         if (fabs(stepcast_trace_step_time(trace) - job->step_time) > 1e-9 * job->step_time) {
             status = STEPCAST_BUG;
@@ -219,6 +257,7 @@ int main(void)
         cmocka_unit_test(a_failure_is_one_line_and_no_handle),
         cmocka_unit_test(set_reaches_the_plan),
         cmocka_unit_test(wrong_arguments_are_told),
+        cmocka_unit_test(a_step_is_explained),
         cmocka_unit_test(traces_compare),
         cmocka_unit_test(forecast_and_run_have_the_same_rows),
         cmocka_unit_test(two_plans_at_once),
