@@ -6,12 +6,13 @@
 # the median of their steps. Nothing else may run meanwhile; about ten minutes for the whole list.
 #
 #   scripts/forecast_vs_run.sh [--json] [--hw PROFILE] [--plans GLOB] [--rounds N] [--out DIR]
-#                              [--list FILE]
+#                              [--seconds S] [--list FILE]
 #
 #   --json    one object and nothing else on standard output (as `stepcast compare --json`)
 #   --hw      this profile instead of calibrating
 #   --plans   only plans whose names match                    (*)
 #   --rounds  runs of each plan                               (5)
+#   --seconds how long the steps of a run take, about; three at least (1.5)
 #   --out     where to leave profile, traces and comparison   (nowhere)
 #   --list    plans and their groups                          (tests/bench/forecast_vs_run/plans.json)
 #   STEPCAST  the program                                     (build/stepcast)
@@ -31,13 +32,14 @@ usage() {
 while [ $# -gt 0 ]; do
     case "$1" in
     --json) json=1 && shift && continue ;;
-    --hw | --plans | --rounds | --out | --list) [ $# -gt 1 ] || usage ;;
+    --hw | --plans | --rounds | --seconds | --out | --list) [ $# -gt 1 ] || usage ;;
     *) usage ;;
     esac
     case "$1" in
     --hw) profile=$2 ;;
     --plans) plans=$2 ;;
     --rounds) rounds=$2 ;;
+    --seconds) run_seconds=$2 ;;
     --out) out=$2 ;;
     --list) list=$2 ;;
     esac
@@ -113,11 +115,11 @@ forecast() {
 
 # One run of one plan in one round.
 measure() {
-    local steps warmup how=(--transport threads)
+    local steps warmup
     read_plan "$1"
     read -r steps warmup <"$folder/$name.steps"
-    [ "$transport" = threads ] || how=(--mpi)
-    "$stepcast" run "${arguments[@]}" "${how[@]}" --steps "$steps" --warmup "$warmup" \
+    "$stepcast" run "${arguments[@]}" --transport "$transport" --hw "$profile" \
+        --steps "$steps" --warmup "$warmup" \
         --trace "$out/traces/$name.measured.$2.json" >"$folder/run.txt" </dev/null
     sed -n "s/^Warning: /round $2, $name: /p" "$folder/run.txt" | tee -a "$folder/warnings" >&2
 }
@@ -144,4 +146,4 @@ else
 fi
 contended=$(wc -l <"$folder/warnings")
 [ "$contended" = 0 ] ||
-    say "$contended of $((rounds * ${#lines[@]})) runs were not alone on the machine (see above)"
+    say "$contended of $((rounds * ${#lines[@]})) runs came with a warning (above): their times are not the plan's alone"
