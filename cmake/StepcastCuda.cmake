@@ -3,9 +3,10 @@
 #
 #   stepcast_cuda_kernels    exec/kernels/*.cu
 #   stepcast_cuda_objects    exec/cuda/*.c (tests/standin links these objects with a stand-in)
-#   stepcast_cuda_registry   the list of backends with this one in it
+#   stepcast_cuda            both, as a module that the command line opens when it is asked for the
+#                            backend: the libraries are large, and no other command needs them
 #
-# They go into the command line, not into libstepcast: whoever links that needs nothing of CUDA's.
+# What the module uses of libstepcast it finds in the program that opens it.
 
 file(GLOB cuda_kernel_sources CONFIGURE_DEPENDS exec/kernels/*.cu)
 file(GLOB cuda_sources CONFIGURE_DEPENDS exec/cuda/*.c)
@@ -26,18 +27,22 @@ set_target_properties(stepcast_cuda_kernels PROPERTIES CUDA_SEPARABLE_COMPILATIO
 
 if(STEPCAST_HAVE_NCCL)
   add_library(stepcast_cuda_objects OBJECT ${cuda_sources})
-  add_library(stepcast_cuda_registry OBJECT exec/registry.c)
-  foreach(objects stepcast_cuda_objects stepcast_cuda_registry)
-    target_link_libraries(${objects} PRIVATE stepcast_flags)
-    target_compile_definitions(${objects} PRIVATE STEPCAST_BACKEND_CUDA=1)
-    target_include_directories(${objects} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS}
-      ${NCCL_INCLUDE_DIR})
-    set_target_properties(${objects} PROPERTIES POSITION_INDEPENDENT_CODE ON)
-  endforeach()
+  target_link_libraries(stepcast_cuda_objects PRIVATE stepcast_flags)
+  target_include_directories(stepcast_cuda_objects SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS}
+    ${NCCL_INCLUDE_DIR})
+  set_target_properties(stepcast_cuda_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
+
+  add_library(stepcast_cuda MODULE $<TARGET_OBJECTS:stepcast_cuda_kernels>
+    $<TARGET_OBJECTS:stepcast_cuda_objects>)
+  set_target_properties(stepcast_cuda PROPERTIES PREFIX "" LINKER_LANGUAGE C)
+  target_link_libraries(stepcast_cuda PRIVATE CUDA::cudart CUDA::cublasLt ${NCCL_LIBRARY})
+  set_property(SOURCE exec/registry.c APPEND PROPERTY COMPILE_DEFINITIONS
+    STEPCAST_CUDA_MODULE="stepcast_cuda.so")
   if(TARGET stepcast)
-    target_sources(stepcast PRIVATE $<TARGET_OBJECTS:stepcast_cuda_kernels>
-      $<TARGET_OBJECTS:stepcast_cuda_objects> $<TARGET_OBJECTS:stepcast_cuda_registry>)
-    target_link_libraries(stepcast PRIVATE CUDA::cudart CUDA::cublasLt ${NCCL_LIBRARY})
+    set_target_properties(stepcast PROPERTIES ENABLE_EXPORTS ON BUILD_RPATH "\$ORIGIN"
+      INSTALL_RPATH "\$ORIGIN/../${CMAKE_INSTALL_LIBDIR}/stepcast")
+    add_dependencies(stepcast stepcast_cuda)
+    install(TARGETS stepcast_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/stepcast)
   endif()
 else()
   message(STATUS "CUDA: no NCCL (nccl.h, libnccl): the kernels are compiled, the backend is not")

@@ -7,13 +7,25 @@
  * first step), its streams, its events. Nothing is allocated while steps run.
  *
  * Events. Event e < ops of the step list belongs to operation e; event ops + i to operation i of
- * the init list. `record` of (e, step) says "operation e of that step has ended"; since at most
- * steps_ahead = 2 steps are under way, a device needs two sets, chosen by step & 1, and a wait for
- * step - 2 is issued before that set is recorded again.
+ * the init list. `record` of (e, step) says "operation e of that step has ended". A wait is issued
+ * in its own step or one of the steps_ahead behind it, before the event is recorded again; a wait
+ * for a step that had ended when the present one was issued may be dropped. Whoever looks at an
+ * event only later than the wait was issued, such as a host thread that serves a stream, may do so
+ * until its step ends: it needs steps_ahead + 1 sets of events. A stream of a device, which takes
+ * the event as it is when the wait is issued, needs steps_ahead.
+ *
+ * Ends of steps. `finish` is called for the last operation of every stream in step s before step
+ * s + steps_ahead is issued, and for all streams in the last step; the ends of the step before the
+ * last follow from it. That is when times and what read_out left can be collected.
+ *
+ * Threads. `create` and everything up to `finish` are called by the rank's own thread; `destroy`
+ * and `read` after the steps by the launcher's; `read` within a step by whoever calls the observer,
+ * who must see the operation alone: a backend that only starts operations waits for it there.
  *
  * Order. wait, dispatch and record append to a stream and return at once; a stream does what was
- * appended first in, first out. They are called by one thread a device. A failure inside a stream
- * goes to setup.failure and shows at the next call.
+ * appended first in, first out. A failure inside a stream goes to setup.failure and shows at the
+ * next call. A call that fails ends all ranks: what they sleep in (a collective, a flag) must end
+ * too, which only the backend can bring about.
  */
 #ifndef STEPCAST_EXEC_BACKEND_H
 #define STEPCAST_EXEC_BACKEND_H
@@ -77,6 +89,7 @@ struct sc_backend {
     const double *(*read_outs)(const struct sc_device *device);
 
     /* ---- optional ---- */
+    bool device_apart; /* place `device` is memory of its own, not this machine's */
     /* Set where options can ask for one thread that runs everything (chaos, poison): true when
      * they do. The launcher then calls `advance` instead of starting threads. NULL: never. */
     bool (*serial)(const struct sc_run_options *options);

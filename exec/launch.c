@@ -265,7 +265,8 @@ static enum sc_status check_memory(const struct run *run, struct sc_error *err)
     for (int64_t r = 0; r < run->setup.local_ranks; r++) {
         uint32_t class = sc_program_class_of(run->program, run->setup.first_rank + r);
         for (int place = 0; place < SC_PLACE_COUNT; place++)
-            need += (double)run->program->classes.items[class].memory[place].arena_bytes;
+            if (place != SC_DEVICE || !run->backend->device_apart)
+                need += (double)run->program->classes.items[class].memory[place].arena_bytes;
     }
     if (need <= have)
         return SC_OK;

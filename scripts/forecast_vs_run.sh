@@ -6,12 +6,13 @@
 # the median of their steps. Nothing else may run meanwhile; about ten minutes for the whole list.
 #
 #   scripts/forecast_vs_run.sh [--json] [--hw PROFILE] [--plans GLOB] [--rounds N] [--out DIR]
-#                              [--list FILE]
+#                              [--seconds S] [--list FILE]
 #
 #   --json    one object and nothing else on standard output (as `stepcast compare --json`)
 #   --hw      this profile instead of calibrating
 #   --plans   only plans whose names match                    (*)
 #   --rounds  runs of each plan                               (5)
+#   --seconds how long the steps of a run take, about; three at least (1.5)
 #   --out     where to leave profile, traces and comparison   (nowhere)
 #   --list    plans and their groups                          (tests/bench/forecast_vs_run/plans.json)
 #   STEPCAST  the program                                     (build/stepcast)
@@ -31,13 +32,14 @@ usage() {
 while [ $# -gt 0 ]; do
     case "$1" in
     --json) json=1 && shift && continue ;;
-    --hw | --plans | --rounds | --out | --list) [ $# -gt 1 ] || usage ;;
+    --hw | --plans | --rounds | --seconds | --out | --list) [ $# -gt 1 ] || usage ;;
     *) usage ;;
     esac
     case "$1" in
     --hw) profile=$2 ;;
     --plans) plans=$2 ;;
     --rounds) rounds=$2 ;;
+    --seconds) run_seconds=$2 ;;
     --out) out=$2 ;;
     --list) list=$2 ;;
     esac
@@ -73,18 +75,25 @@ if [ ! -s "$folder/plans" ]; then
     exit 3
 fi
 
-if grep -q '^[^ ]* mpi ' "$folder/plans" &&
-    ! "$stepcast" run host_tiny-gpt_1rank --mpi --steps 1 --warmup 0 >/dev/null 2>"$folder/no"; then
-    say "plans over MPI are left out: $(head -n 1 "$folder/no")"
-    grep -v '^[^ ]* mpi ' "$folder/plans" >"$folder/kept" || exit 3
-    mv "$folder/kept" "$folder/plans"
-fi
-
 if [ -z "$profile" ]; then
     say "calibrating this machine"
     profile=$out/this-machine.json
     "$stepcast" calibrate --out "$profile" >"$out/calibration.txt"
 fi
+
+# Plans whose transport this build cannot run or the profile does not know are left out.
+cut -d' ' -f2 "$folder/plans" | sort -u >"$folder/transports"
+while read -r transport; do
+    if "$stepcast" sim host_tiny-gpt_1rank --hw "$profile" \
+        --set "hw.collectives.transport=$transport" >/dev/null 2>"$folder/no" &&
+        "$stepcast" run host_tiny-gpt_1rank --transport "$transport" --steps 1 --warmup 0 \
+            >/dev/null 2>"$folder/no" </dev/null; then
+        continue
+    fi
+    say "plans over $transport are left out: $(head -n 1 "$folder/no")"
+    grep -v "^[^ ]* $transport " "$folder/plans" >"$folder/kept" || exit 3
+    mv "$folder/kept" "$folder/plans"
+done <"$folder/transports"
 
 # What a plan's line means to sim and run: sets `arguments` and `transport`.
 read_plan() {
@@ -113,11 +122,11 @@ forecast() {
 
 # One run of one plan in one round.
 measure() {
-    local steps warmup how=(--transport threads)
+    local steps warmup
     read_plan "$1"
     read -r steps warmup <"$folder/$name.steps"
-    [ "$transport" = threads ] || how=(--mpi)
-    "$stepcast" run "${arguments[@]}" "${how[@]}" --steps "$steps" --warmup "$warmup" \
+    "$stepcast" run "${arguments[@]}" --transport "$transport" --hw "$profile" \
+        --steps "$steps" --warmup "$warmup" \
         --trace "$out/traces/$name.measured.$2.json" >"$folder/run.txt" </dev/null
     sed -n "s/^Warning: /round $2, $name: /p" "$folder/run.txt" | tee -a "$folder/warnings" >&2
 }
@@ -144,4 +153,4 @@ else
 fi
 contended=$(wc -l <"$folder/warnings")
 [ "$contended" = 0 ] ||
-    say "$contended of $((rounds * ${#lines[@]})) runs were not alone on the machine (see above)"
+    say "$contended of $((rounds * ${#lines[@]})) runs came with a warning (above): their times are not the plan's alone"

@@ -229,6 +229,7 @@ const struct sc_backend sc_backend_cuda = {
     .stamps = cuda_stamps,
     .step_ends = cuda_step_ends,
     .read_outs = cuda_read_outs,
+    .device_apart = true,
     .describe = cuda_describe,
     .library = cuda_library,
 };
