@@ -36,11 +36,6 @@ bool sc_array_reserve_(void **items, size_t count, size_t *capacity, size_t item
     return true;
 }
 
-void *sc_array_zero_(void *item, size_t size)
-{
-    return memset(item, 0, size);
-}
-
 void sc_array_free_(void **items, size_t *count, size_t *capacity)
 {
     void *none = NULL;

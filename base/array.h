@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define SC_ARRAY(type)                                                                             \
     struct {                                                                                       \
@@ -18,16 +19,21 @@
 /* Makes room for `more` further items; false when out of memory (the array is unchanged). */
 bool sc_array_reserve_(void **items, size_t count, size_t *capacity, size_t item_size, size_t more);
 
+/* The call only where there is no room: most additions are one comparison. */
 #define sc_array_reserve(array, more)                                                              \
-    sc_array_reserve_((void **)&(array)->items, (array)->count, &(array)->capacity,                \
-                      sizeof(*(array)->items), (more))
+    ((more) <= (array)->capacity - (array)->count ||                                               \
+     sc_array_reserve_((void **)&(array)->items, (array)->count, &(array)->capacity,               \
+                       sizeof(*(array)->items), (more)))
 
 /* Appends a zeroed item; its address, or NULL when out of memory. */
 #define sc_array_push(array)                                                                       \
     (sc_array_reserve((array), 1)                                                                  \
          ? sc_array_zero_(&(array)->items[(array)->count++], sizeof(*(array)->items))              \
          : NULL)
-void *sc_array_zero_(void *item, size_t size);
+static inline void *sc_array_zero_(void *item, size_t size)
+{
+    return memset(item, 0, size);
+}
 
 void sc_array_free_(void **items, size_t *count, size_t *capacity);
 #define sc_array_free(array)                                                                       \

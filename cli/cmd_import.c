@@ -154,26 +154,32 @@ static enum sc_status print_table(const struct sc_nccl_tests_table *table, const
     return SC_OK;
 }
 
-/* Of each entry the object `key`, under a line that says where it goes. */
-static void print_fragments(const cJSON *entries, const char *key, const char *place)
+static void print_fragment(const cJSON *fragment, const char *place)
 {
-    const cJSON *entry = NULL;
-    cJSON_ArrayForEach(entry, entries)
-    {
-        printf("for %s of a profile:\n", place);
-        sc_json_print(cJSON_GetObjectItemCaseSensitive(entry, key), stdout);
-    }
+    printf("for %s of a profile:\n", place);
+    sc_json_print(fragment, stdout);
 }
 
+/* What a log says of one group goes beside what its level says of the others. */
 static enum sc_status print_log(const struct sc_nccl_tests_log *log, const char *file,
                                 const cJSON *root, struct sc_error *err)
 {
+    const cJSON *entry = NULL;
     for (size_t i = 0; i < log->tables.count; i++) {
         SC_TRY(print_table(&log->tables.items[i], file, err));
     }
-    print_fragments(cJSON_GetObjectItemCaseSensitive(root, "levels"), "level",
-                    "collectives.levels.NAME");
-    print_fragments(cJSON_GetObjectItemCaseSensitive(root, "links"), "link", "links.NAME");
+    cJSON_ArrayForEach(entry, cJSON_GetObjectItemCaseSensitive(root, "levels"))
+    {
+        const cJSON *variants = cJSON_GetObjectItemCaseSensitive(entry, "variants");
+        const cJSON *level = cJSON_GetObjectItemCaseSensitive(entry, "level");
+        print_fragment(variants != NULL ? variants : level, variants != NULL
+                                                                ? "collectives.levels.NAME.variants"
+                                                                : "collectives.levels.NAME");
+    }
+    cJSON_ArrayForEach(entry, cJSON_GetObjectItemCaseSensitive(root, "links"))
+    {
+        print_fragment(cJSON_GetObjectItemCaseSensitive(entry, "link"), "links.NAME");
+    }
     return SC_OK;
 }
 

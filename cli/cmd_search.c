@@ -3,6 +3,9 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "base/file.h"
 #include "base/units.h"
@@ -184,10 +187,21 @@ static enum sc_status search(const struct cli_settings *settings, const struct s
     return status;
 }
 
+/* What one plan's program gives back the next one takes, instead of fresh pages each time: a tenth
+ * of a search. */
+static void keep_memory(void)
+{
+#ifdef __GLIBC__
+    mallopt(M_MMAP_THRESHOLD, 1 << 30);
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+#endif
+}
+
 static enum sc_status run(const struct cli_settings *settings, struct sc_error *err)
 {
     struct sc_model model;
     struct sc_hardware hardware;
+    keep_memory();
     SC_TRY(check_settings(settings, err));
     SC_TRY(sc_model_load(settings->model, NULL, &model, err));
     SC_TRY(sc_hardware_load(settings->hardware, NULL, settings->set.items, (int)settings->set.count,

@@ -6,6 +6,9 @@
 #   stepcast_cuda            both, as a module that the command line opens when it is asked for the
 #                            backend: the libraries are large, and no other command needs them
 #
+#   stepcast_cuda_link       builds all of it and lets the command line open the module, whose every
+#                            symbol must be found; no GPU is needed
+#
 # What the module uses of libstepcast it finds in the program that opens it.
 
 file(GLOB cuda_kernel_sources CONFIGURE_DEPENDS exec/kernels/*.cu)
@@ -43,6 +46,10 @@ if(STEPCAST_HAVE_NCCL)
       INSTALL_RPATH "\$ORIGIN/../${CMAKE_INSTALL_LIBDIR}/stepcast")
     add_dependencies(stepcast stepcast_cuda)
     install(TARGETS stepcast_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/stepcast)
+    set(open_module "run host_tiny-gpt_1rank_unfused --steps 1 --backend cuda 2>&1")
+    set(not_there "-e 'undefined symbol' -e 'cannot open' -e 'no CUDA executor'")
+    add_custom_target(stepcast_cuda_link DEPENDS stepcast VERBATIM
+      COMMAND sh -c "! '$<TARGET_FILE:stepcast>' ${open_module} | grep ${not_there}")
   endif()
 else()
   message(STATUS "CUDA: no NCCL (nccl.h, libnccl): the kernels are compiled, the backend is not")

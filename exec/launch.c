@@ -630,11 +630,12 @@ static enum sc_status save(struct run *run, struct sc_error *err)
     struct sc_tensors tensors = {0};
     if (!run->options.save_file)
         return SC_OK;
-    for (int64_t r = 0; r < run->setup.local_ranks; r++)
-        SC_TRY(sc_snapshot_read_parameters(&run->snapshot, r, run->ranks[r].device,
-                                           run->setup.steps, err));
-    SC_TRY(sc_snapshot_gather(&run->snapshot, &run->process, NULL, &tensors, err));
     enum sc_status status = SC_OK;
+    for (int64_t r = 0; status == SC_OK && r < run->setup.local_ranks; r++)
+        status = sc_snapshot_read_parameters(&run->snapshot, r, run->ranks[r].device,
+                                             run->setup.steps, err);
+    SC_TRY(sc_process_agree(&run->process, status, err));
+    SC_TRY(sc_snapshot_gather(&run->snapshot, &run->process, NULL, &tensors, err));
     if (run->process.index == 0)
         status = sc_tensors_save(run->program, &tensors, run->options.save_file, err);
     sc_tensors_free(&tensors);

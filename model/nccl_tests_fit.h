@@ -52,12 +52,13 @@ double sc_nccl_tests_seconds(const struct sc_nccl_tests_figures *figures, double
                              double bytes);
 
 /*
- * Everything as JSON: "tables", each with its figures and warnings, and
- * "levels", one for each number of ranks and nodes, whose "level" goes to collectives.levels.NAME
- * of a profile: "all_reduce" from all-reduces, "other" from all-gathers and reduce-scatters
- * (together), or else from the first table of another kind; "variants" by size. Of send_recv,
- * "links" holds what goes to links.NAME. Fits every table and adds its warnings. The caller deletes
- * *out.
+ * Everything as JSON: "tables", each with its figures and warnings, and "levels", one for each
+ * number of ranks and nodes. All-reduces give "all_reduce"; all-gathers and reduce-scatters
+ * (together), or else the first table of another kind, "other". An entry holds "variants"  (where
+ * the nodes are known) for a level that exists: figures by size that hold for this very group, to
+ * stand first in its variants; of other groups the level still says what it said; "level"     for a
+ * level of its own: the same for every group. Of send_recv, "links" holds entries whose "link" goes
+ * to links.NAME. Fits every table and adds its warnings. The caller deletes *out.
  */
 enum sc_status sc_nccl_tests_to_json(struct sc_nccl_tests_log *log, const char *file, cJSON **out,
                                      struct sc_error *err);

@@ -298,17 +298,46 @@ static void add_level_figures(cJSON *object, const struct level *level, double b
     }
 }
 
-static void add_variants(cJSON *object, const struct level *level)
+/* The ranges of a variant that holds for groups like this one only. */
+static void add_group(cJSON *variant, const struct sc_nccl_tests_table *like)
 {
-    double borders[BORDERS_MAX];
+    double members = (double)(like->ranks / like->nodes);
+    cJSON_AddNumberToObject(variant, "minimum_members_per_node", members);
+    cJSON_AddNumberToObject(variant, "maximum_members_per_node", members);
+    cJSON_AddNumberToObject(variant, "minimum_nodes", (double)like->nodes);
+    cJSON_AddNumberToObject(variant, "maximum_nodes", (double)like->nodes);
+}
+
+/* The figures below each border; of a group (`like`), above the last as well. */
+static void add_variants(cJSON *object, const struct level *level,
+                         const struct sc_nccl_tests_table *like, const char *source)
+{
+    double borders[BORDERS_MAX + 1];
     int count = collect_borders(level, borders);
+    if (like != NULL) {
+        borders[count++] = INFINITY;
+    }
     cJSON *variants = count > 0 ? cJSON_AddArrayToObject(object, "variants") : NULL;
     for (int i = 0; i < count; i++) {
         cJSON *variant = cJSON_CreateObject();
-        cJSON_AddNumberToObject(variant, "maximum_bytes", borders[i]);
+        if (like != NULL) {
+            add_group(variant, like);
+        }
+        if (isfinite(borders[i])) {
+            cJSON_AddNumberToObject(variant, "maximum_bytes", borders[i]);
+        }
         add_level_figures(variant, level, borders[i]);
+        if (source != NULL) {
+            cJSON_AddStringToObject(variant, "source", source);
+        }
         cJSON_AddItemToArray(variants, variant);
     }
+}
+
+/* Whether it is known which group of a machine the table is of: equally many ranks on each node. */
+static bool group_known(const struct sc_nccl_tests_table *table)
+{
+    return table->nodes > 0 && table->ranks > 0 && table->ranks % table->nodes == 0;
 }
 
 static void add_level(cJSON *levels, const struct sc_nccl_tests_table *like,
@@ -318,15 +347,18 @@ static void add_level(cJSON *levels, const struct sc_nccl_tests_table *like,
     cJSON *entry = cJSON_CreateObject();
     add_count(entry, "ranks", like->ranks);
     add_count(entry, "nodes", like->nodes);
-    cJSON *object = cJSON_AddObjectToObject(entry, "level");
-    add_level_figures(object, level, INFINITY);
-    add_variants(object, level);
     if (like->nodes > 0) {
         snprintf(nodes, sizeof(nodes), "%lld node%s", (long long)like->nodes,
                  like->nodes == 1 ? "" : "s");
     }
     snprintf(source, sizeof(source), "nccl-tests, %lld ranks on %s: %s", (long long)like->ranks,
              nodes, file);
+    if (group_known(like)) {
+        add_variants(entry, level, like, source);
+    }
+    cJSON *object = cJSON_AddObjectToObject(entry, "level");
+    add_level_figures(object, level, INFINITY);
+    add_variants(object, level, NULL, NULL);
     cJSON_AddStringToObject(object, "source", source);
     cJSON_AddItemToArray(levels, entry);
 }

@@ -12,14 +12,10 @@ static const char *const lower_names[SC_LOWER_NAME_COUNT] = {
 #undef SC_LOWER_NAME_TEXT
 };
 
-struct sc_label sc_lower_label(const struct sc_lowering *l, enum sc_lower_name name, int layer,
-                               enum sc_pass pass, int piece)
+struct sc_label sc_lower_plain_label(const struct sc_lowering *l, enum sc_lower_name name)
 {
-    return (struct sc_label){.name = l->name[name],
-                             .layer = (int16_t)layer,
-                             .micro_batch = (int16_t)(l->micro_batches > 1 ? l->micro_batch : -1),
-                             .piece = (int16_t)(l->pieces > 1 ? piece : -1),
-                             .pass = (uint16_t)pass};
+    return (struct sc_label){
+        .name = l->name[name], .layer = -1, .micro_batch = -1, .piece = -1, .pass = SC_PASS_NONE};
 }
 
 struct sc_op *sc_lower_op(struct sc_lowering *l, enum sc_op_kind kind, struct sc_label label)
@@ -50,14 +46,16 @@ struct sc_activations sc_lower_activations(struct sc_lowering *l, struct sc_labe
     uint32_t buffer = sc_add_buffer(l->program, l->class, label, SC_DEVICE, SC_STEP, 1, bytes);
     struct sc_activations out;
     out.whole = sc_add_value(l->program, l->class, label, buffer, 0, dtype, rows, cols);
-    out.piece[0] = out.whole;
+    out.first_piece = out.whole;
     if (l->pieces == 1)
         return out;
     int64_t piece_rows = rows / l->pieces;
     for (int i = 0; i < l->pieces; i++) {
         label.piece = (int16_t)i;
-        out.piece[i] = sc_add_view(l->program, l->class, label, out.whole, i * piece_rows,
-                                   piece_rows, 0, cols);
+        uint32_t view = sc_add_view(l->program, l->class, label, out.whole, i * piece_rows,
+                                    piece_rows, 0, cols);
+        if (i == 0)
+            out.first_piece = view;
     }
     return out;
 }
@@ -143,7 +141,7 @@ static void lower_streams(struct sc_lowering *l)
 static void lower_state(struct sc_lowering *l)
 {
     struct sc_program *program = l->program;
-    struct sc_label label = sc_label(program, lower_names[N_STATE]);
+    struct sc_label label = sc_lower_plain_label(l, N_STATE);
     uint32_t buffer = sc_add_buffer(program, l->class, label, SC_DEVICE, SC_PERSISTENT, 1,
                                     sc_round_up(sizeof(struct sc_step_state), SC_ALIGN));
     l->state = sc_add_value(program, l->class, label, buffer, 0, SC_UINT8, 1,
@@ -256,6 +254,29 @@ static void lower_step(struct sc_lowering *l)
     sc_lower_gather_parameters(l);
 }
 
+/* Room for what the layers will add, so that nothing large is copied while it grows: a guess from
+ * above, since room that is not used costs nothing. */
+static void make_room(struct sc_lowering *l)
+{
+    bool again = l->plan->recompute.granularity != SC_RECOMPUTE_NONE;
+    bool unfused = l->plan->attention.kernel != SC_ATTENTION_FUSED;
+    size_t layers = (size_t)l->model->layers + 2, batches = (size_t)l->micro_batches;
+    size_t pieces = (size_t)l->pieces, parts = layers * batches;
+    size_t ops = 36 + (again ? 16 : 0) + (unfused ? 10 : 0);
+    size_t tensors = 24 + (again ? 14 : 0) + (unfused ? 4 : 0), views = unfused ? 9 : 0;
+    bool ok = sc_array_reserve(&l->list->ops, parts * pieces * ops) &&
+              sc_array_reserve(&l->list->operands, parts * pieces * ops * 4) &&
+              sc_array_reserve(&l->class->buffers, parts * tensors) &&
+              sc_array_reserve(&l->class->values,
+                               parts * (tensors + pieces * (views + (pieces > 1 ? tensors : 0))) +
+                                   32 * layers) &&
+              sc_array_reserve(&l->program->tensors, layers * 20) &&
+              sc_array_reserve(&l->program->names, layers * 20) &&
+              sc_array_reserve(&l->program->blocks, layers * 20) &&
+              sc_array_reserve(&l->program->parameters, layers * 12);
+    (void)ok; /* what could not be had now is asked for again when it is needed */
+}
+
 static enum sc_status lower_all(struct sc_lowering *l, struct sc_error *err)
 {
     struct sc_program *program = l->program;
@@ -274,6 +295,7 @@ static enum sc_status lower_all(struct sc_lowering *l, struct sc_error *err)
     if (!l->class)
         return sc_program_finish(program, err);
     l->list = &l->class->step;
+    make_room(l);
     lower_streams(l);
     lower_state(l);
     SC_TRY(sc_lower_parameters(l, err));

@@ -37,7 +37,7 @@ static uint32_t packed_view(struct sc_lowering *l, struct sc_label label, uint32
                             enum packed which)
 {
     int64_t first[] = {0, l->q, l->q + l->kv}, cols[] = {l->q, l->kv, l->kv};
-    int64_t rows = l->class->values.items[qkv].rows;
+    int64_t rows = sc_lower_batch(l, label.piece) * l->sequence;
     return sc_add_view(l->program, l->class, label, qkv, 0, rows, first[which], cols[which]);
 }
 
@@ -69,7 +69,8 @@ static void unfused_forward(struct sc_lowering *l, struct sc_label label, uint32
     enum sc_pass pass = (enum sc_pass)label.pass;
     uint32_t scores =
         sc_lower_slot(l, layer, SLOT_SCORES, N_SCORES, pass, l->activation, l->heads, l->sequence)
-            ->piece[piece];
+            ->first_piece +
+        (uint32_t)piece;
     label.name = l->name[N_SCORES];
     batched_gemm(l, label, packed_view(l, label, qkv, PACKED_Q), false,
                  packed_view(l, label, qkv, PACKED_K), true, scores);
@@ -81,12 +82,14 @@ static void unfused_forward(struct sc_lowering *l, struct sc_label label, uint32
         label.name = l->name[N_ATTENTION_DROPOUT];
         used = sc_lower_slot(l, layer, SLOT_SCORES_DROPPED, N_ATTENTION_DROPOUT, pass,
                              l->activation, l->heads, l->sequence)
-                   ->piece[piece];
+                   ->first_piece +
+               (uint32_t)piece;
         uint32_t mask = SC_NONE;
         if (sc_lower_mask_saved(l, pass))
             mask = sc_lower_slot(l, layer, SLOT_SCORES_MASK, N_ATTENTION_DROPOUT, pass, SC_UINT8,
                                  l->heads, l->sequence)
-                       ->piece[piece];
+                       ->first_piece +
+                   (uint32_t)piece;
         struct sc_op *op = sc_lower_op(l, SC_DROPOUT, label);
         scores_dropout_parameters(l, op, layer, piece);
         sc_lower_in(l, SC_ROLE_X, scores);
@@ -108,7 +111,8 @@ static void unfused_backward(struct sc_lowering *l, struct sc_label label, uint3
     uint32_t used = drops ? sc_lower_made(l, layer, SLOT_SCORES_DROPPED, piece) : scores;
     uint32_t dscores = sc_lower_slot(l, layer, SLOT_DSCORES, N_SCORES, SC_PASS_BACKWARD,
                                      l->activation, l->heads, l->sequence)
-                           ->piece[piece];
+                           ->first_piece +
+                       (uint32_t)piece;
     label.name = l->name[N_CONTEXT];
     batched_gemm(l, label, gradient_o, false, packed_view(l, label, qkv, PACKED_V), true, dscores);
     batched_gemm(l, label, used, true, gradient_o, false, packed_view(l, label, dqkv, PACKED_V));
@@ -138,7 +142,8 @@ static void fused_forward(struct sc_lowering *l, struct sc_label label, uint32_t
     int piece = label.piece < 0 ? 0 : label.piece;
     uint32_t lse = sc_lower_slot(l, label.layer, SLOT_LSE, N_ATTENTION, (enum sc_pass)label.pass,
                                  SC_FP32, l->heads, 1)
-                       ->piece[piece];
+                       ->first_piece +
+                   (uint32_t)piece;
     struct sc_op *op = attention_op(l, SC_ATTENTION, label);
     op->p.attention.scale = softmax_scale(l);
     op->p.attention.probability = (float)l->plan->dropout.attention;

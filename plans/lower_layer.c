@@ -29,13 +29,14 @@ const struct sc_activations *sc_lower_slot(struct sc_lowering *l, int layer, enu
 
 uint32_t sc_lower_made(const struct sc_lowering *l, int layer, enum sc_slot which, int piece)
 {
-    return l->layers[layer].slot[which].piece[piece];
+    return l->layers[layer].slot[which].first_piece + (uint32_t)piece;
 }
 
 static uint32_t tensor(struct sc_lowering *l, int layer, enum sc_slot which,
                        enum sc_lower_name name, enum sc_pass pass, int64_t cols, int piece)
 {
-    return sc_lower_slot(l, layer, which, name, pass, l->activation, 1, cols)->piece[piece];
+    return sc_lower_slot(l, layer, which, name, pass, l->activation, 1, cols)->first_piece +
+           (uint32_t)piece;
 }
 
 static void norm_forward(struct sc_lowering *l, struct sc_label label, uint32_t x, uint32_t gamma,
@@ -102,7 +103,7 @@ static void residual_forward(struct sc_lowering *l, struct sc_label label, enum 
         struct sc_activations *at = &l->layers[label.layer].slot[mask];
         if (at->whole == SC_NONE)
             *at = sc_lower_activations(l, plain, SC_UINT8, 1, l->hidden);
-        saved = at->piece[piece];
+        saved = at->first_piece + (uint32_t)piece;
     }
     struct sc_op *op = sc_lower_op(l, SC_DROPOUT, label);
     op->p.dropout.probability = probability;
@@ -138,12 +139,12 @@ static void residual_backward(struct sc_lowering *l, struct sc_label label, enum
     op->p.dropout.probability = probability;
     op->p.dropout.site = site;
     op->p.dropout.row = sc_lower_first_row(l, piece);
-    sc_lower_in(l, SC_ROLE_DY, l->residual_gradient.piece[piece]);
+    sc_lower_in(l, SC_ROLE_DY, l->residual_gradient.first_piece + (uint32_t)piece);
     if (l->plan->dropout.mask == SC_MASK_SAVED)
         sc_lower_in(l, SC_ROLE_MASK, sc_lower_made(l, label.layer, mask, piece));
     else
         sc_lower_in(l, SC_ROLE_STATE, l->state);
-    sc_lower_out(l, SC_ROLE_DX, at->piece[piece]);
+    sc_lower_out(l, SC_ROLE_DX, at->first_piece + (uint32_t)piece);
     sc_lower_gradient_out(l, SC_ROLE_BIAS_GRADIENT, bias);
     sc_lower_gradients_final(l);
 }
@@ -253,7 +254,7 @@ static uint32_t layer_input(struct sc_lowering *l, int layer, int piece)
         l->x[layer] = sc_lower_activations(
             l, sc_lower_label(l, N_MLP_RESIDUAL, layer - 1, SC_PASS_FORWARD, -1), l->activation, 1,
             l->hidden);
-    return l->x[layer].piece[piece];
+    return l->x[layer].first_piece + (uint32_t)piece;
 }
 
 static void norm1_forward(struct sc_lowering *l, int layer, enum sc_pass pass, int piece)
@@ -261,13 +262,15 @@ static void norm1_forward(struct sc_lowering *l, int layer, enum sc_pass pass, i
     if (layer == l->model->layers) {
         norm_forward(l, sc_lower_label(l, N_FINAL_NORM, -1, pass, piece),
                      layer_input(l, layer, piece), l->final_norm, l->final_norm_bias,
-                     l->final_out.piece[piece], l->final_stat.piece[piece]);
+                     l->final_out.first_piece + (uint32_t)piece,
+                     l->final_stat.first_piece + (uint32_t)piece);
         return;
     }
     const struct sc_layer_parameters *p = &l->layer_parameters[layer];
     uint32_t y = tensor(l, layer, SLOT_NORM1, N_ATTENTION_NORM, pass, l->hidden, piece);
     uint32_t stat =
-        sc_lower_slot(l, layer, SLOT_STAT1, N_ATTENTION_NORM, pass, SC_FP32, 1, 2)->piece[piece];
+        sc_lower_slot(l, layer, SLOT_STAT1, N_ATTENTION_NORM, pass, SC_FP32, 1, 2)->first_piece +
+        (uint32_t)piece;
     norm_forward(l, sc_lower_label(l, N_ATTENTION_NORM, layer, pass, piece),
                  layer_input(l, layer, piece), p->norm1, p->norm1_bias, y, stat);
 }
@@ -277,7 +280,8 @@ static void norm2_forward(struct sc_lowering *l, int layer, enum sc_pass pass, i
     const struct sc_layer_parameters *p = &l->layer_parameters[layer];
     uint32_t y = tensor(l, layer, SLOT_NORM2, N_MLP_NORM, pass, l->hidden, piece);
     uint32_t stat =
-        sc_lower_slot(l, layer, SLOT_STAT2, N_MLP_NORM, pass, SC_FP32, 1, 2)->piece[piece];
+        sc_lower_slot(l, layer, SLOT_STAT2, N_MLP_NORM, pass, SC_FP32, 1, 2)->first_piece +
+        (uint32_t)piece;
     norm_forward(l, sc_lower_label(l, N_MLP_NORM, layer, pass, piece),
                  sc_lower_made(l, layer, SLOT_Y1, piece), p->norm2, p->norm2_bias, y, stat);
 }
@@ -330,10 +334,12 @@ void sc_lower_part_forward(struct sc_lowering *l, struct sc_part part, enum sc_p
 
 static void norm1_backward(struct sc_lowering *l, int layer, int piece)
 {
-    uint32_t x = layer_input(l, layer, piece), dx = l->residual_gradient.piece[piece];
+    uint32_t x = layer_input(l, layer, piece),
+             dx = l->residual_gradient.first_piece + (uint32_t)piece;
     if (layer == l->model->layers) {
         norm_backward(l, sc_lower_label(l, N_FINAL_NORM, -1, SC_PASS_BACKWARD, piece),
-                      l->final_gradient.piece[piece], x, l->final_stat.piece[piece], l->final_norm,
+                      l->final_gradient.first_piece + (uint32_t)piece, x,
+                      l->final_stat.first_piece + (uint32_t)piece, l->final_norm,
                       l->final_norm_bias, dx, false);
         return;
     }
@@ -373,7 +379,7 @@ void sc_lower_part_backward(struct sc_lowering *l, struct sc_part part)
                       sc_lower_made(l, layer, SLOT_DN2, piece),
                       sc_lower_made(l, layer, SLOT_Y1, piece),
                       sc_lower_made(l, layer, SLOT_STAT2, piece), p->norm2, p->norm2_bias,
-                      l->residual_gradient.piece[piece], true);
+                      l->residual_gradient.first_piece + (uint32_t)piece, true);
         break;
     case PART_IN2:
         mlp_in_backward(l, layer, piece);

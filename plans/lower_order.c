@@ -88,6 +88,18 @@ static void order_intra_layer(struct sc_lowering *l)
         put(l, PART_NORM1, (int)l->model->layers, i);
 }
 
+static void find_spans(struct sc_lowering *l)
+{
+    for (size_t i = 0; i < l->parts; i++) {
+        if (l->order[i].layer >= l->model->layers) /* the final norm */
+            continue;
+        struct sc_layer_span *span = &l->spans[l->order[i].layer];
+        if (span->end == 0)
+            span->first = (uint32_t)i;
+        span->end = (uint32_t)i + 1;
+    }
+}
+
 enum sc_status sc_lower_order(struct sc_lowering *l, struct sc_error *err)
 {
     size_t room = ((size_t)l->model->layers * 8 + 1) * (size_t)l->pieces;
@@ -95,7 +107,8 @@ enum sc_status sc_lower_order(struct sc_lowering *l, struct sc_error *err)
     l->order = sc_arena_alloc(&l->arena, room, sizeof(*l->order));
     l->layers = sc_arena_alloc(&l->arena, layers, sizeof(*l->layers));
     l->x = sc_arena_alloc(&l->arena, layers + 1, sizeof(*l->x));
-    if (!l->order || !l->layers || !l->x)
+    l->spans = sc_arena_alloc(&l->arena, layers, sizeof(*l->spans));
+    if (!l->order || !l->layers || !l->x || !l->spans)
         return sc_fail_memory(err, room * sizeof(*l->order));
     if (l->pieces == 1)
         order_plain(l);
@@ -103,6 +116,7 @@ enum sc_status sc_lower_order(struct sc_lowering *l, struct sc_error *err)
         order_inter_layer(l);
     else
         order_intra_layer(l);
+    find_spans(l);
     return SC_OK;
 }
 
@@ -126,7 +140,7 @@ void sc_lower_forward(struct sc_lowering *l)
 static void lower_recompute(struct sc_lowering *l, int layer)
 {
     sc_lower_forget_layer(l, layer);
-    for (size_t i = 0; i < l->parts; i++)
+    for (size_t i = l->spans[layer].first; i < l->spans[layer].end; i++)
         if (l->order[i].layer == layer)
             sc_lower_part_forward(l, l->order[i], SC_PASS_RECOMPUTE);
 }

@@ -6,7 +6,7 @@
 #include "plans/lowering.h"
 
 #include <math.h>
-#include <stdio.h>
+#include <string.h>
 
 static const struct sc_index nowhere = {.base = 0, .stride = 0, .axis = -1};
 
@@ -55,26 +55,43 @@ static float deviation(const struct sc_lowering *l, bool residual)
     return residual ? (float)(0.02 / sqrt(2.0 * (double)l->model->layers)) : 0.02f;
 }
 
+/* Appends as much of the text as fits, and its end. */
+static size_t append(char out[SC_NAME_SIZE], size_t used, const char *text, size_t length)
+{
+    size_t room = SC_NAME_SIZE - 1 - used;
+    length = length < room ? length : room;
+    memcpy(out + used, text, length);
+    out[used + length] = '\0';
+    return used + length;
+}
+
+/* "h.%d.ln_1", 3, "weight": "h.3.ln_1.weight". By hand: a model has thousands of tensors. */
+static void tensor_name(const char *pattern, int layer, const char *suffix, char out[SC_NAME_SIZE])
+{
+    const char *number = layer >= 0 ? strstr(pattern, "%d") : NULL;
+    size_t used = 0;
+    if (number != NULL) {
+        char digits[12];
+        size_t first = sizeof(digits);
+        do {
+            digits[--first] = (char)('0' + layer % 10);
+            layer /= 10;
+        } while (layer > 0);
+        used = append(out, used, pattern, (size_t)(number - pattern));
+        used = append(out, used, digits + first, sizeof(digits) - first);
+        pattern = number + 2;
+    }
+    used = append(out, used, pattern, strlen(pattern));
+    used = append(out, used, ".", 1);
+    append(out, used, suffix, strlen(suffix));
+}
+
 static uint32_t add_tensor(struct sc_lowering *l, const char *pattern, int layer,
                            const char *suffix, int64_t rows, int64_t cols)
 {
     struct sc_program *program = l->program;
-    char stem[96], name[112];
-    if (layer >= 0) {
-        const char *at = pattern;
-        size_t n = 0;
-        for (; *at && n + 16 < sizeof(stem); at++) {
-            if (at[0] == '%' && at[1] == 'd') {
-                n += (size_t)snprintf(stem + n, sizeof(stem) - n, "%d", layer);
-                at++;
-            } else {
-                stem[n++] = *at;
-            }
-        }
-        stem[n] = 0;
-        pattern = stem;
-    }
-    snprintf(name, sizeof(name), "%s.%s", pattern, suffix);
+    char name[SC_NAME_SIZE];
+    tensor_name(pattern, layer, suffix, name);
     struct sc_tensor *tensor = sc_array_push(&program->tensors);
     if (!tensor) {
         program->failed = SC_NO_MEMORY;
@@ -118,7 +135,7 @@ static uint32_t add_parameter(struct sc_lowering *l, enum sc_lower_name name, in
         program->failed = SC_NO_MEMORY;
         return 0;
     }
-    parameter->label = sc_label(program, program->names.items[l->name[name]]);
+    parameter->label = sc_lower_plain_label(l, name);
     parameter->label.layer = (int16_t)layer;
     parameter->rows = rows;
     parameter->cols = cols;
@@ -374,7 +391,7 @@ static void lay_out(struct sc_lowering *l)
 static uint32_t flat_value(struct sc_lowering *l, enum sc_lower_name name, enum sc_dtype dtype,
                            int64_t elements)
 {
-    struct sc_label label = sc_label(l->program, l->program->names.items[l->name[name]]);
+    struct sc_label label = sc_lower_plain_label(l, name);
     uint32_t buffer = sc_add_buffer(l->program, l->class, label, SC_DEVICE, SC_PERSISTENT, 1,
                                     (uint64_t)elements * sc_dtype_bytes(dtype));
     return sc_add_value(l->program, l->class, label, buffer, 0, dtype, elements, 1);
@@ -428,9 +445,8 @@ static void bucket_values(struct sc_lowering *l, struct sc_bucket *bucket, int64
 {
     bool sharded = l->plan->zero.stage > 0 && l->data > 1;
     int64_t states = sharded ? bucket->elements / l->data : bucket->elements;
-    struct sc_label gradient = sc_label(l->program, l->program->names.items[l->name[N_GRADIENTS]]);
-    struct sc_label parameter =
-        sc_label(l->program, l->program->names.items[l->name[N_PARAMETERS]]);
+    struct sc_label gradient = sc_lower_plain_label(l, N_GRADIENTS);
+    struct sc_label parameter = sc_lower_plain_label(l, N_PARAMETERS);
     gradient.piece = parameter.piece = (int16_t)(bucket - l->buckets.items);
     bucket->gradient = flat_part(l, gradient, l->gradient_flat, bucket->flat, bucket->elements, 1);
     bucket->parameter =

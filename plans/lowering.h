@@ -66,10 +66,10 @@ enum sc_lower_name {
         SC_LOWER_NAME_COUNT
 };
 
-/* A tensor of activations: all rows of the micro-batch, and its pieces' views. */
+/* A tensor of activations: all rows of the micro-batch, and its pieces' views, which are values in
+ * a row: piece i is first_piece + i. */
 struct sc_activations {
-    uint32_t whole;
-    uint32_t piece[SC_MAX_PIECES];
+    uint32_t whole, first_piece;
 };
 
 /* Activations of a layer. In: input of a sub-layer; see lower_layer.c for who writes what. */
@@ -147,6 +147,11 @@ struct sc_part {
     int16_t layer, piece;
 };
 
+/* Where a layer's parts stand in the order. */
+struct sc_layer_span {
+    uint32_t first, end;
+};
+
 struct sc_lowering {
     const struct sc_plan *plan;
     const struct sc_model *model;
@@ -188,11 +193,22 @@ struct sc_lowering {
 
     struct sc_part *order; /* forward order of a micro-batch */
     size_t parts;
+    struct sc_layer_span *spans; /* [layers] */
 };
 
+static inline struct sc_label sc_lower_label(const struct sc_lowering *l, enum sc_lower_name name,
+                                             int layer, enum sc_pass pass, int piece)
+{
+    return (struct sc_label){.name = l->name[name],
+                             .layer = (int16_t)layer,
+                             .micro_batch = (int16_t)(l->micro_batches > 1 ? l->micro_batch : -1),
+                             .piece = (int16_t)(l->pieces > 1 ? piece : -1),
+                             .pass = (uint16_t)pass};
+}
+
 /* lower.c: helpers for the other files */
-struct sc_label sc_lower_label(const struct sc_lowering *l, enum sc_lower_name name, int layer,
-                               enum sc_pass pass, int piece);
+/* A label with everything but the name not applying. */
+struct sc_label sc_lower_plain_label(const struct sc_lowering *l, enum sc_lower_name name);
 /* Appends an op to the step list on the compute stream. */
 struct sc_op *sc_lower_op(struct sc_lowering *l, enum sc_op_kind kind, struct sc_label label);
 void sc_lower_in(struct sc_lowering *l, enum sc_role role, uint32_t value);

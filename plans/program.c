@@ -8,7 +8,7 @@
 
 #include "plans/program_builder.h"
 
-enum { FIRST_SLOTS = 1024, MAX_STREAMS = 64, MAX_OPERANDS = 255 };
+enum { FIRST_SLOTS = 4096, MAX_STREAMS = 64, MAX_OPERANDS = 255 };
 
 const char *const sc_place_names[SC_PLACE_COUNT + 1] = {"device", "pinned", "host", "disk", NULL};
 
@@ -118,13 +118,19 @@ enum sc_status sc_program_finish(struct sc_program *program, struct sc_error *er
 
 /* ---- names ------------------------------------------------------------------------------- */
 
-/* FNV-1a. */
+/* FNV-1a over words of eight bytes; the last one is filled up with zeros. */
 static uint64_t hash_text(const char *text)
 {
-    uint64_t hash = 14695981039346656037u;
-    for (; *text != '\0'; ++text) {
-        hash = (hash ^ (unsigned char)*text) * 1099511628211u;
+    uint64_t hash = 14695981039346656037u, word;
+    size_t length = strlen(text);
+    for (; length >= sizeof(word); length -= sizeof(word), text += sizeof(word)) {
+        memcpy(&word, text, sizeof(word));
+        hash = (hash ^ word) * 1099511628211u;
+        hash ^= hash >> 32;
     }
+    word = 0;
+    memcpy(&word, text, length);
+    hash = (hash ^ word) * 1099511628211u;
     return hash ^ hash >> 29;
 }
 
@@ -310,15 +316,20 @@ uint32_t sc_add_value(struct sc_program *program, struct sc_class *class, struct
         fail_label(program, label, "a value lies inside its buffer, aligned to its element");
         return 0;
     }
-    return push_value(program, class,
-                      &(struct sc_value){.label = label,
-                                         .buffer = buffer,
-                                         .dtype = dtype,
-                                         .offset = offset,
-                                         .rows = rows,
-                                         .cols = cols,
-                                         .row_stride = cols,
-                                         .shard_axis = -1});
+    struct sc_value *value =
+        class->values.count < UINT32_MAX ? sc_array_push(&class->values) : NULL;
+    if (value == NULL) {
+        fail_memory(program);
+        return 0;
+    }
+    value->label = label;
+    value->buffer = buffer;
+    value->dtype = dtype;
+    value->offset = offset;
+    value->rows = rows;
+    value->cols = value->row_stride = cols;
+    value->shard_axis = -1;
+    return (uint32_t) class->values.count - 1;
 }
 
 uint32_t sc_add_view(struct sc_program *program, struct sc_class *class, struct sc_label label,

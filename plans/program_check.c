@@ -3,6 +3,7 @@
  * them, and how their shapes agree. One table of roles; shapes are functions of a kind.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "plans/program.h"
@@ -150,10 +151,13 @@ static const struct role_rule rules[] = {
 };
 enum { RULES = sizeof(rules) / sizeof(rules[0]) };
 
-/* First rule of each kind; rules[] has a kind's rows together. */
+/* First rule of each kind; rules[] has a kind's rows together. `of` is 1 + the rule of a kind and
+ * role. */
 struct rule_index {
     uint8_t first[SC_OP_KIND_COUNT], count[SC_OP_KIND_COUNT];
+    uint8_t of[SC_OP_KIND_COUNT][SC_ROLE_COUNT];
 };
+_Static_assert(RULES < 255, "rules are counted in bytes");
 
 struct check {
     const struct sc_program *program;
@@ -173,6 +177,7 @@ static void index_rules(struct rule_index *index)
     for (int i = RULES - 1; i >= 0; --i) {
         index->first[rules[i].kind] = (uint8_t)i;
         ++index->count[rules[i].kind];
+        index->of[rules[i].kind][rules[i].role] = (uint8_t)(i + 1);
     }
 }
 
@@ -195,13 +200,8 @@ static enum sc_status complain_role(const struct check *check, enum sc_role role
 
 static const struct role_rule *rule_of(const struct check *check, uint8_t kind, uint8_t role)
 {
-    const struct role_rule *rule = &rules[check->index.first[kind]];
-    for (int i = 0; i < check->index.count[kind]; ++i) {
-        if (rule[i].role == role) {
-            return &rule[i];
-        }
-    }
-    return NULL;
+    uint8_t number = check->index.of[kind][role];
+    return number > 0 ? &rules[number - 1] : NULL;
 }
 
 static enum sc_status check_operand(struct check *check, const struct sc_op *op,
@@ -529,35 +529,74 @@ static enum sc_status check_op(struct check *check)
     if (op->kind >= SC_OP_KIND_COUNT) {
         return complain(check, "a kind that does not exist");
     }
-    memset(check->of, 0, sizeof(check->of));
-    memset(check->value, 0, sizeof(check->value));
+    const struct sc_operand *operands = &check->list->operands.items[op->first_operand];
     for (uint32_t i = 0; i < op->operands; ++i) {
-        SC_TRY(check_operand(check, op, &check->list->operands.items[op->first_operand + i]));
+        SC_TRY(check_operand(check, op, &operands[i]));
     }
     SC_TRY(check_missing(check, op));
     SC_TRY(check_stream(check, op));
     const char *wrong = shapes[op->kind] != NULL ? shapes[op->kind](check, op) : NULL;
+    for (uint32_t i = 0; i < op->operands; ++i) { /* as the next one needs them */
+        check->of[operands[i].role] = NULL;
+        check->value[operands[i].role] = NULL;
+    }
     return wrong == NULL ? SC_OK : complain(check, wrong);
 }
 
-static enum sc_status check_list(struct check *check, const struct sc_list *list, bool init)
+static enum sc_status check_ops(struct check *check, uint32_t first, size_t end)
 {
-    check->list = list;
-    check->init = init;
-    for (check->op = 0; check->op < list->ops.count; ++check->op) {
+    for (check->op = first; check->op < end; ++check->op) {
         SC_TRY(check_op(check));
     }
     return SC_OK;
 }
 
+static enum sc_status check_init(struct check *check)
+{
+    check->list = &check->class->init;
+    check->init = true;
+    return check_ops(check, 0, check->list->ops.count);
+}
+
+/* Of segments with one signature the first is checked: the others have the same kinds, accesses and
+ * shapes. `seen` is a mark for each signature. */
+static enum sc_status check_step(struct check *check, bool *seen)
+{
+    uint32_t next = 0;
+    check->list = &check->class->step;
+    check->init = false;
+    for (size_t s = 0; s < check->class->segments.count; ++s) {
+        const struct sc_segment *segment = &check->class->segments.items[s];
+        if (segment->first_op < next) {
+            continue;
+        }
+        if (!seen[segment->signature]) {
+            seen[segment->signature] = true;
+            continue; /* its ops are checked with those before the next one that is known */
+        }
+        SC_TRY(check_ops(check, next, segment->first_op));
+        next = segment->first_op + segment->ops;
+    }
+    return check_ops(check, next, check->list->ops.count);
+}
+
 enum sc_status sc_program_check(const struct sc_program *program, struct sc_error *err)
 {
     struct check check = {.program = program, .err = err};
-    index_rules(&check.index);
-    for (size_t i = 0; i < program->classes.count; ++i) {
-        check.class = &program->classes.items[i];
-        SC_TRY(check_list(&check, &check.class->init, true));
-        SC_TRY(check_list(&check, &check.class->step, false));
+    const struct sc_builder *builder = program->intern_table;
+    enum sc_status status = SC_OK;
+    bool *seen = calloc(builder->forms.count + 1, sizeof(*seen));
+    if (seen == NULL) {
+        return sc_fail_memory(err, builder->forms.count + 1);
     }
-    return SC_OK;
+    index_rules(&check.index);
+    for (size_t i = 0; i < program->classes.count && status == SC_OK; ++i) {
+        check.class = &program->classes.items[i];
+        status = check_init(&check);
+        if (status == SC_OK) {
+            status = check_step(&check, seen);
+        }
+    }
+    free(seen);
+    return status;
 }

@@ -31,17 +31,14 @@ struct writer {
     bool known[BASE_COUNT];
     int64_t base[BASE_COUNT];
     uint32_t values;
+    uint64_t *next; /* in the pool, while an op is written */
     bool failed;
 };
 
+/* Room for an op's words was made before (make_room). */
 static void put(struct writer *writer, uint64_t word)
 {
-    struct sc_builder *builder = writer->builder;
-    if (!sc_array_reserve(&builder->pool, 1)) {
-        writer->failed = true;
-        return;
-    }
-    builder->pool.items[builder->pool.count++] = word;
+    *writer->next++ = word;
 }
 
 static void put_double(struct writer *writer, double number)
@@ -281,8 +278,28 @@ static void put_operand(struct writer *writer, const struct sc_operand *operand)
     put(writer, (uint64_t)value->row_stride);
 }
 
+enum { PARAMETER_WORDS = 24, OPERAND_WORDS = 5, RANGE_WORDS = 4 };
+
+/* Words that an op can take at most. */
+static bool make_room(struct writer *writer, const struct sc_op *op)
+{
+    size_t words = 3 + PARAMETER_WORDS + (size_t)op->operands * OPERAND_WORDS;
+    if (op->kind == SC_NORM_SQUARES || op->kind == SC_ADAM) {
+        words += (size_t)op->p.flat.ranges * RANGE_WORDS;
+    }
+    if (!sc_array_reserve(&writer->builder->pool, words)) {
+        return false;
+    }
+    writer->next = writer->builder->pool.items + writer->builder->pool.count;
+    return true;
+}
+
 static void put_op(struct writer *writer, const struct sc_list *list, const struct sc_op *op)
 {
+    if (!make_room(writer, op)) {
+        writer->failed = true;
+        return;
+    }
     put(writer, (uint64_t)op->kind << 32 | (uint64_t)op->operands << 24 |
                     (uint64_t)op->stream << 16 | (uint16_t)op->group);
     put_label(writer, op->label);
@@ -290,18 +307,32 @@ static void put_op(struct writer *writer, const struct sc_list *list, const stru
         put_operand(writer, &list->operands.items[op->first_operand + i]);
     }
     put_parameters(writer, op->kind, &op->p);
+    writer->builder->pool.count = (size_t)(writer->next - writer->builder->pool.items);
 }
 
 /* ---- the table of forms ------------------------------------------------------------------ */
 
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * 0xff51afd7ed558ccdu;
+    return hash ^ hash >> 32;
+}
+
+/* In four lanes, since a multiplication need not wait for another lane's. */
 static uint64_t hash_words(const uint64_t *words, size_t count)
 {
-    uint64_t hash = 0x9e3779b97f4a7c15u + count;
-    for (size_t i = 0; i < count; ++i) {
-        hash = (hash ^ words[i]) * 0xff51afd7ed558ccdu;
-        hash ^= hash >> 32;
+    uint64_t a = 1, b = 2, c = 3, d = 4, hash = 0x9e3779b97f4a7c15u + count;
+    size_t i = 0;
+    for (; i + 4 <= count; i += 4) {
+        a = mix(a, words[i]);
+        b = mix(b, words[i + 1]);
+        c = mix(c, words[i + 2]);
+        d = mix(d, words[i + 3]);
     }
-    return hash;
+    for (; i < count; ++i) {
+        a = mix(a, words[i]);
+    }
+    return mix(mix(mix(mix(hash, a), b), c), d);
 }
 
 static bool grow_form_slots(struct sc_builder *builder)

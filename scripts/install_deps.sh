@@ -10,8 +10,8 @@ required=(gcc g++ cmake ninja-build pkg-config libc6-dev libcjson-dev libcmocka-
     libopenblas0-pthread python3 git procps)
 # (libdnnl-dev: whichever libdnnl this release has; nothing is compiled against it.)
 # Left out where this release of the system has no such package.
-optional=(clang libclang-rt-14-dev clang-format-14 libdnnl-dev gnuplot-nox python3-jsonschema
-    valgrind)
+optional=(clang libclang-rt-14-dev clang-format-14 libdnnl-dev libgsl-dev gnuplot-nox
+    python3-jsonschema valgrind)
 mpi=(libopenmpi-dev openmpi-bin)
 
 minimal=0 check=0

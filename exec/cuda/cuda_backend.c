@@ -99,7 +99,7 @@ static enum sc_status find_devices(struct sc_world *world, struct sc_error *err)
     int found = 0;
     cudaError_t code = cudaGetDeviceCount(&found);
     if (code != cudaSuccess)
-        return sc_fail(err, SC_MACHINE, "backend cuda: no usable GPU: %s",
+        return sc_fail(err, SC_MACHINE, "backend cuda: no usable GPU: cudaGetDeviceCount: %s",
                        cudaGetErrorString(code));
     if (found < need)
         return sc_fail(err, SC_MACHINE,
@@ -167,20 +167,27 @@ static enum sc_status cuda_open(const struct sc_backend_setup *setup, struct sc_
 
 /* ---- looking --------------------------------------------------------------------------------- */
 
-/* Nothing that changes the value is under way. */
-static enum sc_status cuda_read(struct sc_device *device, uint32_t value, enum sc_version version,
-                                int64_t step, void *to, struct sc_error *err)
+static enum sc_status read_rows(struct sc_device *device, const struct sc_value *v,
+                                const char *from, void *to, struct sc_error *err)
 {
-    const struct sc_value *v = &device->data.class->values.items[value];
-    const char *from = sc_rank_address(&device->data, value, version, step);
     size_t element = sc_dtype_bytes(v->dtype), row = (size_t)v->cols * element;
-    if (!from)
-        return SC_OK;
     SC_TRY(sc_cuda_ok(cudaSetDevice(device->number), err, "cudaSetDevice %d", device->number));
     SC_TRY(sc_cuda_ok(cudaMemcpy2DAsync(to, row, from, (size_t)v->row_stride * element, row,
                                         (size_t)v->rows, cudaMemcpyDefault, device->reading),
                       err, "cudaMemcpy2DAsync of %lld rows of %zu bytes", (long long)v->rows, row));
     return sc_cuda_ok(cudaStreamSynchronize(device->reading), err, "cudaStreamSynchronize");
+}
+
+/* Nothing that changes the value is under way. An observer has no way to hand a failure on, so it
+ * is kept here. */
+static enum sc_status cuda_read(struct sc_device *device, uint32_t value, enum sc_version version,
+                                int64_t step, void *to, struct sc_error *err)
+{
+    const struct sc_value *v = &device->data.class->values.items[value];
+    const char *from = sc_rank_address(&device->data, value, version, step);
+    if (!from)
+        return SC_OK;
+    return sc_cuda_failed(device, read_rows(device, v, from, to, err), err);
 }
 
 static const struct sc_stamp *cuda_stamps(const struct sc_device *device)

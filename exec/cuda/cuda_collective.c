@@ -57,25 +57,35 @@ static enum sc_status init_rank(struct sc_world *world, size_t group, int64_t lo
     const ncclUniqueId *id = &ids[group * (size_t)program->mesh.ranks +
                                   (size_t)leader(&program->mesh, g->axis_mask, rank)];
     int index = (int)sc_mesh_group_index(&program->mesh, g->axis_mask, rank);
-    SC_TRY(sc_cuda_ok(cudaSetDevice(world->first_device + (int)local), err, "cudaSetDevice %d",
-                      world->first_device + (int)local));
-    return sc_nccl_ok(
-        ncclCommInitRank(&world->communicators[local].items[group], (int)g->size, *id, index), err,
-        "ncclCommInitRank of rank %lld in group %s", (long long)rank, g->name);
+    int device = world->first_device + (int)local, size = (int)g->size;
+    cudaError_t selected = cudaSetDevice(device);
+    if (selected != cudaSuccess)
+        size = 0; /* which NCCL refuses */
+    ncclResult_t begun =
+        ncclCommInitRank(&world->communicators[local].items[group], size, *id, index);
+    SC_TRY(sc_cuda_ok(selected, err, "cudaSetDevice %d", device));
+    return sc_nccl_ok(begun, err, "ncclCommInitRank of rank %lld in group %s", (long long)rank,
+                      g->name);
 }
 
-/* The group call is ended whatever happens inside it. */
+/* A call that NCCL refuses makes the end of its group fail, without waiting for members that are
+ * not there, and leave no communicator; so every member is asked for, whatever happens to one. */
 static enum sc_status init_group(struct sc_world *world, size_t group, const ncclUniqueId *ids,
                                  struct sc_error *err)
 {
-    SC_TRY(sc_nccl_ok(ncclGroupStart(), err, "ncclGroupStart"));
+    struct sc_error later = SC_ERROR_INIT;
     enum sc_status status = SC_OK;
-    for (int64_t local = 0; status == SC_OK && local < world->setup.local_ranks; local++)
-        status = init_rank(world, group, local, ids, err);
+    SC_TRY(sc_nccl_ok(ncclGroupStart(), err, "ncclGroupStart"));
+    for (int64_t local = 0; local < world->setup.local_ranks; local++) {
+        enum sc_status one = init_rank(world, group, local, ids, status == SC_OK ? err : &later);
+        status = status == SC_OK ? one : status;
+    }
     ncclResult_t ended = ncclGroupEnd();
+    for (int64_t local = 0; ended != ncclSuccess && local < world->setup.local_ranks; local++)
+        world->communicators[local].items[group] = NULL;
     if (status != SC_OK)
         return status;
-    return sc_nccl_ok(ended, err, "communicators of group %s",
+    return sc_nccl_ok(ended, err, "ncclGroupEnd of the communicators of group %s",
                       world->setup.program->groups.items[group].name);
 }
 
@@ -149,6 +159,13 @@ void sc_cuda_close_communicators(struct sc_world *world)
 
 /* ---- the operations -------------------------------------------------------------------------- */
 
+static const char *const names[SC_OP_KIND_COUNT] = {
+    [SC_ALL_REDUCE] = "ncclAllReduce",
+    [SC_REDUCE_SCATTER] = "ncclReduceScatter",
+    [SC_ALL_GATHER] = "ncclAllGather",
+    [SC_BROADCAST] = "ncclBroadcast",
+};
+
 static ncclResult_t start(const struct sc_op_collective *what, ncclComm_t communicator,
                           cudaStream_t stream)
 {
@@ -182,5 +199,5 @@ enum sc_status sc_cuda_collective(const struct sc_call *call, struct sc_error *e
         return sc_failure_is_set(world->setup.failure)
                    ? sc_failure_get(world->setup.failure, err)
                    : sc_fail(err, SC_MACHINE, "cuda: the communicator is gone");
-    return sc_nccl_ok(code, err, "%s of %zu bytes", sc_op_kind_name(what.kind), what.bytes);
+    return sc_nccl_ok(code, err, "%s of %zu bytes", names[what.kind], what.bytes);
 }

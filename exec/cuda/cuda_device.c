@@ -324,7 +324,7 @@ static enum sc_status open_device(struct sc_device *device, struct sc_error *err
     return sc_cuda_open_workers(device, err);
 }
 
-/* What streams still hold ends first: it has, or communicators and flags let it. */
+/* After a failure streams still hold work, which ends since communicators and flags let it. */
 static void drain(struct sc_device *device)
 {
     for (size_t s = 0; device->streams && s < device->stream_count; s++)
@@ -337,11 +337,12 @@ void sc_cuda_destroy(struct sc_device **device)
     struct sc_device *gone = *device;
     if (!gone)
         return;
-    cudaSetDevice(gone->number);
-    if (sc_failure_is_set(gone->world->setup.failure))
+    bool failed = sc_failure_is_set(gone->world->setup.failure);
+    if (failed)
         sc_cuda_abort(gone->world);
     sc_cuda_close_workers(gone);
-    drain(gone);
+    if (failed)
+        drain(gone);
     delist(gone);
     sc_cuda_close_timing(gone);
     close_slots(gone);

@@ -240,11 +240,11 @@ static enum sc_status choose_algorithm(cublasLtHandle_t handle, struct sc_cuda_p
                         "cublasLtMatmulPreferenceCreate"));
     enum sc_status status = set_preferences(preference, key, workspace, err);
     if (status == SC_OK)
-        status = sc_cublas_ok(
-            cublasLtMatmulAlgoGetHeuristic(handle, product->desc, product->b, product->a,
-                                           product->c, product->c, preference, 1, &found, &count),
-            err, "no algorithm for a product of [%lld, %lld] and [%lld, %lld]", (long long)key->m,
-            (long long)key->k, (long long)key->k, (long long)key->n);
+        status = sc_cublas_ok(cublasLtMatmulAlgoGetHeuristic(handle, product->desc, product->b,
+                                                             product->a, product->c, product->c,
+                                                             preference, 1, &found, &count),
+                              err, "cublasLtMatmulAlgoGetHeuristic for m %lld n %lld k %lld",
+                              (long long)key->m, (long long)key->n, (long long)key->k);
     cublasLtMatmulPreferenceDestroy(preference);
     SC_TRY(status);
     if (count < 1)

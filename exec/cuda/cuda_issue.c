@@ -112,7 +112,7 @@ static enum sc_status observe(struct sc_device *device, const struct sc_call *ca
                       "cudaStreamSynchronize"));
     SC_TRY(look(device, err));
     function(observer->context, device, device->data.rank, call->step, call->index);
-    return SC_OK;
+    return look(device, err);
 }
 
 static enum sc_status start_step_op(struct sc_device *device, const struct sc_call *call,
@@ -150,7 +150,11 @@ enum sc_status sc_cuda_dispatch(struct sc_device *device, enum sc_list_name list
         device->issued = step;
         sc_cuda_issued(device, op, step);
     }
-    return sc_cuda_failed(device, dispatch(device, list, op, step, err), err);
+    SC_TRY(sc_cuda_failed(device, dispatch(device, list, op, step, err), err));
+    /* Waits come before their operation: those of a step's first one are that step's already. */
+    if (list == SC_LIST_STEP && op + 1 == device->data.class->step.ops.count)
+        device->issued = step + 1;
+    return SC_OK;
 }
 
 /* ---- record and finish ----------------------------------------------------------------------- */

@@ -75,5 +75,5 @@ enum sc_status sc_cuda_launch(enum sc_kernel_id kernel, const void *args, int64_
     shape(kernels[kernel].range, count, columns, processors, &blocks, &threads);
     const dim3 grid = {(unsigned)blocks, 1, 1}, block = {(unsigned)threads, 1, 1};
     return sc_cuda_ok(cudaLaunchKernel(symbol.address, grid, block, arguments, 0, stream), err,
-                      "kernel %s of %lld", kernels[kernel].name, (long long)count);
+                      "cudaLaunchKernel of %s for %lld", kernels[kernel].name, (long long)count);
 }

@@ -32,7 +32,8 @@ static struct sc_stamp *stamp_of(const struct sc_device *device, uint32_t op, in
 
 static enum sc_status make_event(cudaEvent_t *event, struct sc_error *err)
 {
-    return sc_cuda_ok(cudaEventCreateWithFlags(event, cudaEventDefault), err, "cudaEventCreate");
+    return sc_cuda_ok(cudaEventCreateWithFlags(event, cudaEventDefault), err,
+                      "cudaEventCreateWithFlags");
 }
 
 static enum sc_status open_stamps(struct sc_device *device, struct sc_error *err)

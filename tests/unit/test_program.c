@@ -429,17 +429,54 @@ static void test_dump(void **state)
     sc_program_destroy(&program);
 }
 
+/* Equal segments are checked once; one that differs, and what stands between, are not let through.
+ */
+static void test_segments_checked(void **state)
+{
+    (void)state;
+    for (int wrong = 0; wrong < 4; ++wrong) { /* 3: none */
+        struct fixture f = fixture();
+        uint32_t x = value(&f, "x", 4, 8), y = value(&f, "y", 4, 8), z = value(&f, "z", 4, 9);
+        for (int i = 0; i < 3; ++i) { /* a segment, the same again, one op in none */
+            add(&f, SC_SCALE, -1);
+            operand(&f, SC_ROLE_X, SC_IN, x);
+            operand(&f, SC_ROLE_Y, SC_OUT, i == wrong ? z : y);
+            if (i < 2) {
+                sc_mark_segment(f.program, f.class, (uint32_t)i, (uint32_t)i + 1);
+            }
+        }
+        if (wrong < 3) {
+            char text[16];
+            snprintf(text, sizeof(text), "op %d ", wrong);
+            refused(&f, text);
+        } else {
+            assert_int_equal(f.class->segments.items[0].signature,
+                             f.class->segments.items[1].signature);
+            accepted(&f);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kinds),       cmocka_unit_test(test_intern),
-        cmocka_unit_test(test_labels),      cmocka_unit_test(test_views),
-        cmocka_unit_test(test_shards),      cmocka_unit_test(test_first_failure_stays),
-        cmocka_unit_test(test_classes),     cmocka_unit_test(test_gemm_shapes),
-        cmocka_unit_test(test_roles),       cmocka_unit_test(test_in_place),
-        cmocka_unit_test(test_collectives), cmocka_unit_test(test_embedding_bytes),
-        cmocka_unit_test(test_segments),    cmocka_unit_test(test_segments_keep_identity),
-        cmocka_unit_test(test_hash),        cmocka_unit_test(test_dump),
+        cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_intern),
+        cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_views),
+        cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_first_failure_stays),
+        cmocka_unit_test(test_classes),
+        cmocka_unit_test(test_gemm_shapes),
+        cmocka_unit_test(test_roles),
+        cmocka_unit_test(test_in_place),
+        cmocka_unit_test(test_collectives),
+        cmocka_unit_test(test_embedding_bytes),
+        cmocka_unit_test(test_segments),
+        cmocka_unit_test(test_segments_keep_identity),
+        cmocka_unit_test(test_segments_checked),
+        cmocka_unit_test(test_hash),
+        cmocka_unit_test(test_dump),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
