@@ -400,10 +400,18 @@ static enum sc_status fit_kinds(const struct sc_grid *grid, double bandwidth, st
 
 /* ---- collectives ------------------------------------------------------------------------- */
 
-static bool of_all_reduce(const struct sc_probe *probe, const void *what)
+/* Which timings of collectives: all-reduces or the others, and tensors of [least, most) bytes. */
+struct which {
+    bool all_reduce;
+    double least, most;
+};
+
+static bool of_which(const struct sc_probe *probe, const void *what)
 {
-    return probe->family == SC_PROBE_COLLECTIVE &&
-           (probe->collective == SC_COLLECTIVE_ALL_REDUCE) == *(const bool *)what;
+    const struct which *which = what;
+    return probe->family == SC_PROBE_COLLECTIVE && probe->bytes >= which->least &&
+           probe->bytes < which->most &&
+           (probe->collective == SC_COLLECTIVE_ALL_REDUCE) == which->all_reduce;
 }
 
 static double moved_of(const struct sc_probe *probe, const struct sc_grid *grid)
@@ -411,13 +419,18 @@ static double moved_of(const struct sc_probe *probe, const struct sc_grid *grid)
     return sc_collective_moved(probe->collective, grid->ranks, probe->bytes);
 }
 
-static enum sc_status fit_collective(const struct sc_grid *grid, bool all_reduce,
+static enum sc_status fit_collective(const struct sc_grid *grid, const struct which *which,
                                      struct sc_collective_fit *out, struct sc_error *err)
 {
     struct timings t;
-    struct sc_fit_line line;
-    SC_TRY(gather(grid, of_all_reduce, &all_reduce, moved_of, &t, err));
-    enum sc_status status = sc_fit_line_robust(t.x, t.seconds, t.count, &line, err);
+    struct sc_fit_line line = {0};
+    SC_TRY(gather(grid, of_which, which, moved_of, &t, err));
+    enum sc_status status = SC_OK;
+    if (differ(t.x, t.count)) {
+        status = sc_fit_line_robust(t.x, t.seconds, t.count, &line, err);
+    } else {
+        line.a = median(t.seconds, t.count);
+    }
     timings_free(&t);
     SC_TRY(status);
     out->latency_s = line.a;
@@ -426,24 +439,67 @@ static enum sc_status fit_collective(const struct sc_grid *grid, bool all_reduce
     return SC_OK;
 }
 
-static enum sc_status fit_level(const struct sc_grid *grid, struct sc_level_fit *out,
+static enum sc_status fit_level(const struct sc_grid *grid, double least, double most,
+                                struct sc_level_fit *out, struct sc_error *err)
+{
+    const struct which all_reduces = {true, least, most}, others = {false, least, most};
+    SC_TRY(fit_collective(grid, &all_reduces, &out->all_reduce, err));
+    return fit_collective(grid, &others, &out->other, err);
+}
+
+enum { SIZES_LEAST = 4 }; /* that a line is fitted to */
+
+/* The smallest all-reduce of at least `least` bytes and how many sizes there are from it on. */
+static double next_size(const struct sc_grid *grid, double least, size_t *from_here)
+{
+    double next = INFINITY;
+    const struct which which = {true, least, INFINITY};
+    *from_here = 0;
+    for (size_t i = 0; i < grid->probes.count; i++) {
+        if (of_which(&grid->probes.items[i], &which)) {
+            next = fmin(next, grid->probes.items[i].bytes);
+            ++*from_here;
+        }
+    }
+    return next;
+}
+
+/* Where one line does not repeat all sizes (a link lets a burst pass at once, a library sends small
+ * messages another way), the smallest are left to figures of their own, as few as will do. */
+static enum sc_status fit_sizes(const struct sc_grid *grid, struct sc_transport_fit *out,
                                 struct sc_error *err)
 {
-    SC_TRY(fit_collective(grid, true, &out->all_reduce, err));
-    return fit_collective(grid, false, &out->other, err);
+    const double good = 0.15;
+    double least = 0.0;
+    SC_TRY(fit_level(grid, 0.0, INFINITY, &out->level[0], err));
+    for (;;) {
+        size_t left = 0;
+        double first = next_size(grid, least, &left);
+        if (out->level[0].all_reduce.residuals.worst <= good || left <= SIZES_LEAST) {
+            break;
+        }
+        least = nextafter(first, INFINITY);
+        SC_TRY(fit_level(grid, least, INFINITY, &out->level[0], err));
+    }
+    if (least > 0.0) {
+        size_t left = 0;
+        out->small_bytes = next_size(grid, least, &left);
+        SC_TRY(fit_level(grid, 0.0, least, &out->small, err));
+    }
+    return SC_OK;
 }
 
 /* Transfer times of the all-reduces that run alone. */
-static enum sc_status fit_transfers(const struct sc_grid *grid, struct sc_fit_line *out,
-                                    struct sc_error *err)
+static enum sc_status fit_transfers(const struct sc_grid *grid, double least,
+                                    struct sc_fit_line *out, struct sc_error *err)
 {
-    static const bool all_reduce = true;
+    const struct which which = {true, least, INFINITY};
     struct timings t;
-    SC_TRY(gather(grid, of_all_reduce, &all_reduce, moved_of, &t, err));
+    SC_TRY(gather(grid, of_which, &which, moved_of, &t, err));
     size_t at = 0;
     for (size_t i = 0; i < grid->probes.count; i++) {
         const struct sc_probe *probe = &grid->probes.items[i];
-        if (of_all_reduce(probe, &all_reduce) && probe->seconds > 0.0) {
+        if (of_which(probe, &which) && probe->seconds > 0.0) {
             t.seconds[at++] = fmax(probe->transfer_s, 1e-9);
         }
     }
@@ -463,7 +519,7 @@ static enum sc_status fit_beside(const struct sc_grid *grid, struct sc_transport
     double held[16], slower[16];
     size_t count = 0;
     struct sc_fit_line alone;
-    SC_TRY(fit_transfers(grid, &alone, err));
+    SC_TRY(fit_transfers(grid, out->small_bytes, &alone, err));
     for (size_t i = 0; i + 1 < grid->probes.count && count < 16; i++) {
         const struct sc_probe *p = &grid->probes.items[i];
         if (p[0].family != SC_PROBE_CHAIN || p[1].family != SC_PROBE_BESIDE ||
@@ -488,10 +544,12 @@ enum sc_status sc_calibrate_fit_transport(const struct sc_grid *each, const stru
     out->has_level[0] = each->ranks > 1;
     out->has_level[1] = crowded != NULL;
     if (out->has_level[0]) {
-        SC_TRY(fit_level(each, &out->level[0], err));
+        SC_TRY(each->transport == SC_TRANSPORT_THREADS
+                   ? fit_level(each, 0.0, INFINITY, &out->level[0], err)
+                   : fit_sizes(each, out, err));
         SC_TRY(fit_beside(each, out, err));
     }
-    return out->has_level[1] ? fit_level(crowded, &out->level[1], err) : SC_OK;
+    return out->has_level[1] ? fit_level(crowded, 0.0, INFINITY, &out->level[1], err) : SC_OK;
 }
 
 enum sc_status sc_calibrate_fit(const struct sc_grid *each, const struct sc_grid *whole,

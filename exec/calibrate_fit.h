@@ -30,6 +30,9 @@ struct sc_transport_fit {
     int64_t ranks;     /* of level[0] */
     bool has_level[2]; /* as many ranks as cores; twice as many */
     struct sc_level_fit level[2];
+    /* Tensors below so many bytes have figures of their own; 0: all follow one line. */
+    double small_bytes;
+    struct sc_level_fit small;
     double held_cores, slowdown_beside_compute;
 };
 

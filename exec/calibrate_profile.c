@@ -142,6 +142,19 @@ static void add_alpha_beta(struct writer *w, cJSON *in, const char *key,
     number(w, figures, "bus_bandwidth_gb_per_s", fit->bus_bandwidth / SC_GIGA);
 }
 
+static void add_variant(struct writer *w, cJSON *variants, const char *limit, double value,
+                        const struct sc_level_fit *fit)
+{
+    cJSON *variant = cJSON_CreateObject();
+    w->failed |= variant == NULL || cJSON_AddNumberToObject(variant, limit, value) == NULL;
+    add_alpha_beta(w, variant, "all_reduce", &fit->all_reduce);
+    add_alpha_beta(w, variant, "other", &fit->other);
+    if (!cJSON_AddItemToArray(variants, variant)) {
+        cJSON_Delete(variant);
+        w->failed = true;
+    }
+}
+
 static void add_level(struct writer *w, cJSON *levels, enum sc_run_transport transport)
 {
     const struct sc_transport_fit *f = &w->fits->transport[transport];
@@ -151,17 +164,15 @@ static void add_level(struct writer *w, cJSON *levels, enum sc_run_transport tra
     number(w, level, "held_multiprocessors", f->held_cores);
     number(w, level, "slowdown_beside_compute", f->slowdown_beside_compute);
     number(w, level, "memory_bytes_per_byte", transports[transport].memory_bytes_per_byte);
-    if (!f->has_level[1]) {
+    if (!f->has_level[1] && !(f->small_bytes > 0.0)) {
         return;
     }
     cJSON *variants = level ? cJSON_AddArrayToObject(level, "variants") : NULL;
-    cJSON *crowded = cJSON_CreateObject();
-    number(w, crowded, "minimum_members_per_node", (double)f->ranks + 1.0);
-    add_alpha_beta(w, crowded, "all_reduce", &f->level[1].all_reduce);
-    add_alpha_beta(w, crowded, "other", &f->level[1].other);
-    if (!cJSON_AddItemToArray(variants, crowded)) {
-        cJSON_Delete(crowded);
-        w->failed = true;
+    if (f->has_level[1]) {
+        add_variant(w, variants, "minimum_members_per_node", (double)f->ranks + 1.0, &f->level[1]);
+    }
+    if (f->small_bytes > 0.0) {
+        add_variant(w, variants, "maximum_bytes", f->small_bytes, &f->small);
     }
 }
 
