@@ -14,6 +14,8 @@ static const struct cli_option OPTIONS[] = {
     CLI_ASSIGNMENT("Plan and machine", "--set",
                    "replace a value of the plan, or of the profile with hw. before its\n"
                    "path: --set hw.links.rail.bandwidth_gb_per_s=100"),
+    CLI_TEXT("Plan and machine", "--transport", "NAME", transport,
+             "how ranks talk, where the profile knows several ways: threads, mpi, sockets"),
     CLI_FLAG("Output", "--json", json, "one object and nothing else"),
     CLI_TEXT("Output", "--trace", "FILE", trace,
              "when every operation starts and ends (for compare)"),
@@ -71,8 +73,13 @@ static enum sc_status run(const struct cli_settings *settings, struct sc_error *
     }
     SC_TRY(cli_load_plan(settings, &plan, err));
     SC_TRY(cli_load_hardware(settings, &plan, &hardware, err));
-    enum sc_status status =
-        settings->dump ? dump(&plan, &hardware, err) : simulate(settings, &plan, &hardware, err);
+    enum sc_status status = settings->transport != NULL
+                                ? sc_hardware_use_transport(&hardware, settings->transport, err)
+                                : SC_OK;
+    if (status == SC_OK) {
+        status = settings->dump ? dump(&plan, &hardware, err)
+                                : simulate(settings, &plan, &hardware, err);
+    }
     sc_hardware_free(&hardware);
     return status;
 }

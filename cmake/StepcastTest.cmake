@@ -8,6 +8,7 @@
 #   tests/bad/NAME.case          wrong input, same format    bad.NAME
 #   scripts/check_*              rules about the tree        tree.NAME
 #   tests/support/memcheck.sh    sessions under valgrind     valgrind.memcheck
+#   tests/support/slowlink.sh    scripts/slowlink.sh         slowlink.works (root only)
 #
 # A test program may say more about itself in a comment on one line near its top:
 #
@@ -132,6 +133,11 @@ function(stepcast_add_tests)
   if(TARGET stepcast)
     stepcast_case_tests(cli)
     stepcast_case_tests(bad)
+    if(STEPCAST_HAVE_MPI AND NOT STEPCAST_SANITIZE)
+      stepcast_test(slowlink.works LABELS slowlink SERIAL 1 TIMEOUT 300
+        COMMAND ${PROJECT_SOURCE_DIR}/tests/support/slowlink.sh ${PROJECT_SOURCE_DIR}
+          $<TARGET_FILE:stepcast>)
+    endif()
     if(NOT STEPCAST_SANITIZE) # neither runs under the other
       stepcast_test(valgrind.memcheck LABELS valgrind
         COMMAND ${PROJECT_SOURCE_DIR}/tests/support/memcheck.sh $<TARGET_FILE:stepcast>)

@@ -388,7 +388,7 @@ static enum sc_status fit_split(const struct sc_grid *grid, double split, struct
     return SC_OK;
 }
 
-enum { SIZES_MAX = 32, LEAST_SIZES = 3 };
+enum { SIZES_MAX = 32, LEAST_SMALL = 2, LEAST_LARGE = 3 };
 
 /* Sizes of the grid's all-reduces, which grow. */
 static int sizes_of(const struct sc_grid *grid, double *sizes)
@@ -412,7 +412,7 @@ static enum sc_status fit_level(const struct sc_grid *grid, struct sc_level_fit 
     int count = sizes_of(grid, sizes);
     SC_TRY(fit_split(grid, 0.0, out, &best, err));
     best *= 0.8;
-    for (int i = LEAST_SIZES - 1; i + LEAST_SIZES < count; i++) {
+    for (int i = LEAST_SMALL - 1; i + LEAST_LARGE < count; i++) {
         struct sc_level_fit split;
         SC_TRY(fit_split(grid, sizes[i], &split, &score, err));
         if (score < best) {

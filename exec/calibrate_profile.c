@@ -316,6 +316,47 @@ static void add_compute(struct writer *w, cJSON *root)
     source(w, compute, "measured; caches are what repeats the memory-bound timings best");
 }
 
+/* How far prices are off: the 90th percentile of |residual| is 1.645 standard deviations. */
+#define P90_OF_NORMAL 1.645
+/* Two calibrations of one machine minutes apart differ by so much, and so do runs. */
+#define MACHINE_DEVIATION 0.025
+/* An operation that calibration did not measure. */
+#define NEUTRAL_DEVIATION 0.3
+
+static void add_deviation(struct writer *w, cJSON *kinds, const char *kind,
+                          const struct sc_fit_residuals *residuals)
+{
+    if (residuals->count > 0) {
+        number(w, kinds, kind, fmin(fmax(residuals->p90 / P90_OF_NORMAL, 0.005), 1.0));
+    }
+}
+
+static void add_uncertainty(struct writer *w, cJSON *root)
+{
+    const struct sc_fits *f = w->fits;
+    const struct sc_transport_fit *threads = &f->transport[SC_TRANSPORT_THREADS];
+    cJSON *uncertainty = object(w, root, "uncertainty");
+    number(w, uncertainty, "machine", MACHINE_DEVIATION);
+    number(w, uncertainty, "neutral", NEUTRAL_DEVIATION);
+    cJSON *kinds = object(w, uncertainty, "kinds");
+    add_deviation(w, kinds, "gemm", &f->gemm);
+    add_deviation(w, kinds, "attention", &f->attention[0]);
+    add_deviation(w, kinds, "attention_backward", &f->attention[1]);
+    add_deviation(w, kinds, "adam", &f->adam.residuals);
+    for (int i = 0; i < f->kind_count; i++) {
+        add_deviation(w, kinds, f->kinds[i].name, &f->kinds[i].residuals);
+    }
+    if (threads->has_level[0]) {
+        add_deviation(w, kinds, "all_reduce", &threads->level[0].residuals[0]);
+        add_deviation(w, kinds, "reduce_scatter", &threads->level[0].residuals[1]);
+        add_deviation(w, kinds, "all_gather", &threads->level[0].residuals[1]);
+    }
+    source(w, uncertainty,
+           "kinds: 90th percentile of the fit's |residuals| / 1.645; machine: how much repeated "
+           "calibrations and runs of one machine differ; neutral: assumption for what was not "
+           "measured");
+}
+
 static void add_host(struct writer *w, cJSON *root)
 {
     double us = w->fits->issue_s * SC_US_PER_S;
@@ -355,6 +396,7 @@ cJSON *sc_calibrate_profile(const struct sc_fits *fits, enum sc_run_transport ch
     add_collectives(&w, root, chosen);
     add_compute(&w, root);
     add_host(&w, root);
+    add_uncertainty(&w, root);
     if (w.failed) {
         cJSON_Delete(root);
         return NULL;

@@ -73,7 +73,7 @@ static void decide(const struct sc_transport_task *task, const struct sc_grid *t
 {
     double product_s, reduce_s;
     read_trial(trial, &product_s, &reduce_s);
-    double chain = ceil(CHAIN_ROOM * reduce_s / fmax(product_s, 1e-7));
+    double chain = ceil(CHAIN_ROOM * reduce_s / fmax(product_s, 1e-5));
     double affordable = task->seconds / STEPS_WORTH / (2.0 * chained_megabytes(trial) * product_s);
     chain = fmin(fmin(chain, CHAIN_MAX), affordable);
     out->chain = (int64_t)fmax(chain, TRIAL_CHAIN);

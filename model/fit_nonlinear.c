@@ -260,8 +260,16 @@ static enum sc_status check_parameter(const struct sc_fit_parameter *parameter, 
     return SC_OK;
 }
 
-static enum sc_status check(const struct sc_fit_problem *problem, size_t pulls,
-                            struct sc_error *err)
+static size_t count_pulls(const struct sc_fit_problem *problem)
+{
+    size_t pulls = 0;
+    for (size_t j = 0; j < problem->parameter_count; j++) {
+        pulls += problem->parameters[j].pull > 0.0;
+    }
+    return pulls;
+}
+
+static enum sc_status check(const struct sc_fit_problem *problem, struct sc_error *err)
 {
     size_t parameters = problem->parameter_count;
     if (parameters < 1 || parameters > SC_FIT_PARAMETERS_MAX) {
@@ -271,6 +279,7 @@ static enum sc_status check(const struct sc_fit_problem *problem, size_t pulls,
     for (size_t j = 0; j < parameters; j++) {
         SC_TRY(check_parameter(&problem->parameters[j], j, err));
     }
+    size_t pulls = count_pulls(problem);
     if (problem->count < 1 || problem->count + pulls < parameters) {
         return sc_fail(err, SC_BAD_INPUT, "fit: found %zu timings, expected at least %zu",
                        problem->count, parameters > pulls ? parameters - pulls : 1);
@@ -300,23 +309,14 @@ bool sc_fit_has_gsl(void)
 #endif
 }
 
-static size_t count_pulls(const struct sc_fit_problem *problem)
-{
-    size_t pulls = 0;
-    for (size_t j = 0; j < problem->parameter_count && j < SC_FIT_PARAMETERS_MAX; j++) {
-        pulls += problem->parameters[j].pull > 0.0;
-    }
-    return pulls;
-}
-
 enum sc_status sc_fit_nonlinear(const struct sc_fit_problem *problem, struct sc_fit_solution *out,
                                 struct sc_error *err)
 {
     struct sc_fit_solution solution = {0};
     double u[SC_FIT_PARAMETERS_MAX];
-    size_t pulls = count_pulls(problem), columns = problem->parameter_count;
-    SC_TRY(check(problem, pulls, err));
-    size_t rows = problem->count + pulls, doubles = problem->count + rows * (columns + 2);
+    SC_TRY(check(problem, err));
+    size_t columns = problem->parameter_count, rows = problem->count + count_pulls(problem);
+    size_t doubles = problem->count + rows * (columns + 2);
     double *room = malloc(doubles * sizeof(*room));
     if (room == NULL) {
         return sc_fail_memory(err, doubles * sizeof(*room));

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Times a training step of GPT-2 in PyTorch on the processor, for comparison with `stepcast run`.
+"""Times a training step of GPT-2 or Llama in PyTorch on the processor, against `stepcast run`.
 
     pytorch_step.py --make FOLDER             writes FOLDER/initial.safetensors and tokens.bin
     pytorch_step.py --plan PLAN --init FILE --data FILE [--steps N] [--warmup N] [--mode MODE]
 
 The same work as the plan: its model (a shipped name or the object), batch, fp32, AdamW with decay
 on matrices, clipping, schedule, one process with all cores, the windows of exec/data.h. Each part
-is PyTorch's fastest: fused layer norm, GELU and attention, AdamW fused or foreach, eager or
-torch.compile (MODE best: whichever of both is faster). Prints one JSON object: mode, step_time_s
-(median), steps, losses.
+is PyTorch's fastest: fused norm, activation and attention, one product for the projections that
+read the same rows, AdamW fused or foreach, eager or torch.compile (MODE best: whichever of both is
+faster). Prints one JSON object: mode, step_time_s (median), steps, losses.
 """
 import argparse
 import json
@@ -44,19 +44,24 @@ def read_plan(path):
 
 
 def make(folder, plan):
-    """GPT-2's initialisation, and tokens that a model can learn a little from."""
+    """GPT-2's initialisation, and tokens of a small part of the vocabulary: that alone is learnt in
+    a dozen steps, so that the losses show whether the updates agree."""
     os.makedirs(folder, exist_ok=True)
     model, random = plan["model"], np.random.default_rng(2)
+    shapes = make_golden.FAMILIES[model["family"]][1](model)
+    if not model["tied_head"]:
+        shapes["lm_head.weight"] = (model["vocab_size"], model["hidden_size"])
     residual = 0.02 / math.sqrt(2 * model["layers"])
     parameters = {}
-    for name, shape in make_golden.gpt2_shapes(model).items():
+    for name, shape in shapes.items():
         if len(shape) == 1:
             values = np.full(shape, 1.0 if name.endswith("weight") else 0.0)
         else:
-            values = random.standard_normal(shape) * (residual if "c_proj" in name else 0.02)
+            ends_branch = any(part in name for part in ("c_proj", "o_proj", "down_proj"))
+            values = random.standard_normal(shape) * (residual if ends_branch else 0.02)
         parameters[name] = values.astype(np.float32)
     save_file(parameters, os.path.join(folder, "initial.safetensors"))
-    tokens = np.cumsum(random.integers(1, 60, 200000)) % model["vocab_size"]
+    tokens = np.cumsum(random.integers(1, 60, 200000)) % min(500, model["vocab_size"])
     make_golden.write_tokens(os.path.join(folder, "tokens.bin"), tokens)
 
 
@@ -79,7 +84,16 @@ def batch(plan, tokens, step):
     return windows[:, :-1].contiguous(), windows[:, 1:].contiguous()
 
 
-def loss_of(p, m, index, target):
+def attention(q, k, v):
+    """[batch, heads, sequence, size] each. Repeating grouped heads is faster than enable_gqa."""
+    group = q.shape[1] // k.shape[1]
+    if group > 1:
+        k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
+    a = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    return a.transpose(1, 2).flatten(2)
+
+
+def gpt2(p, m, index, _):
     h, size, epsilon = m["hidden_size"], m["head_size"], m["norm_epsilon"]
     # Conv1D weights are [inputs, outputs]; stored as Linear's [outputs, inputs] here.
     x = F.embedding(index, p["wte.weight"]) + p["wpe.weight"][:index.shape[1]]
@@ -87,13 +101,53 @@ def loss_of(p, m, index, target):
         def w(name):
             return p[f"h.{i}.{name}.weight"], p[f"h.{i}.{name}.bias"]
         qkv = F.linear(F.layer_norm(x, (h,), *w("ln_1"), epsilon), *w("attn.c_attn"))
-        q, k, v = (t.unflatten(-1, (-1, size)).transpose(1, 2) for t in qkv.split(h, -1))
-        a = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + F.linear(a.transpose(1, 2).flatten(2), *w("attn.c_proj"))
+        a = attention(*(make_golden.heads(t, size) for t in qkv.split(h, -1)))
+        x = x + F.linear(a, *w("attn.c_proj"))
         up = F.linear(F.layer_norm(x, (h,), *w("ln_2"), epsilon), *w("mlp.c_fc"))
         x = x + F.linear(F.gelu(up, approximate="tanh"), *w("mlp.c_proj"))
     x = F.layer_norm(x, (h,), p["ln_f.weight"], p["ln_f.bias"], epsilon)
-    logits = F.linear(x, p["wte.weight"])
+    return F.linear(x, p["wte.weight" if m["tied_head"] else "lm_head.weight"])
+
+
+def angles(m, length):
+    """Cosines and sines of rotary positions, made once; their formula is make_golden.rotate's."""
+    if m["position"] != "rotary":
+        return None
+    half = m["head_size"] // 2
+    power = -torch.arange(half, dtype=torch.float64) * 2 / m["head_size"]
+    angle = torch.arange(length)[:, None] * (m["rope_theta"] ** power).float()
+    return torch.cos(angle), torch.sin(angle)
+
+
+def rotate(x, cosine, sine):
+    a, b = x.chunk(2, -1)
+    return torch.cat([a * cosine - b * sine, b * cosine + a * sine], -1)
+
+
+def llama(p, m, index, turn):
+    h, size, epsilon = m["hidden_size"], m["head_size"], m["norm_epsilon"]
+    sizes = [size * m[kind] for kind in ("attention_heads", "key_value_heads", "key_value_heads")]
+    x = F.embedding(index, p["model.embed_tokens.weight"])
+    for i in range(m["layers"]):
+        def w(name):
+            return p[f"model.layers.{i}.{name}.weight"]
+        n = F.rms_norm(x, (h,), w("input_layernorm"), epsilon)
+        q, k, v = (make_golden.heads(t, size)
+                   for t in F.linear(n, w("self_attn.qkv_proj")).split(sizes, -1))
+        a = attention(rotate(q, *turn), rotate(k, *turn), v)
+        x = x + F.linear(a, w("self_attn.o_proj"))
+        n = F.rms_norm(x, (h,), w("post_attention_layernorm"), epsilon)
+        gate, up = F.linear(n, w("mlp.gate_up_proj")).chunk(2, -1)
+        x = x + F.linear(F.silu(gate) * up, w("mlp.down_proj"))
+    x = F.rms_norm(x, (h,), p["model.norm.weight"], epsilon)
+    return F.linear(x, p["model.embed_tokens.weight" if m["tied_head"] else "lm_head.weight"])
+
+
+FAMILIES = {"gpt2": gpt2, "llama": llama}
+
+
+def loss_of(p, m, turn, index, target):
+    logits = FAMILIES[m["family"]](p, m, index, turn)
     return F.cross_entropy(logits.flatten(0, 1), target.flatten())
 
 
@@ -112,11 +166,26 @@ def learning_rate(o, done):
     return least + share * (top - least)
 
 
-def load(path):
+PACKED = {"self_attn.qkv_proj": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+          "mlp.gate_up_proj": ("mlp.gate_proj", "mlp.up_proj")}
+
+
+def pack(parameters):
+    """Weights that multiply the same rows, one below the other: a single product is faster."""
+    for name in list(parameters):
+        for packed, parts in PACKED.items():
+            if parts[0] in name:
+                parameters[name.replace(parts[0], packed)] = np.concatenate(
+                    [parameters.pop(name.replace(parts[0], part)) for part in parts])
+
+
+def load(path, family):
     """Products as Linear has them: that is the layout in which PyTorch multiplies fastest."""
-    parameters = {}
-    for name, value in load_file(path).items():
-        turned = value.ndim == 2 and name not in ("wte.weight", "wpe.weight", "lm_head.weight")
+    parameters = load_file(path)
+    pack(parameters)
+    for name, value in parameters.items():
+        turned = (family == "gpt2" and value.ndim == 2
+                  and name not in ("wte.weight", "wpe.weight", "lm_head.weight"))
         value = np.ascontiguousarray(value.T) if turned else value
         parameters[name] = torch.tensor(value).requires_grad_()
     return parameters
@@ -125,11 +194,12 @@ def load(path):
 def train(plan, init, tokens, mode, kind, steps):
     """Losses and seconds of `steps` steps."""
     m, o = plan["model"], plan["optimizer"]
-    p = load(init)
+    p = load(init, m["family"])
     groups = [{"params": [v for v in p.values() if v.ndim == 2], "weight_decay": o["weight_decay"]},
               {"params": [v for v in p.values() if v.ndim == 1], "weight_decay": 0.0}]
     adamw = torch.optim.AdamW(groups, lr=o["learning_rate"], betas=(o["beta1"], o["beta2"]),
                               eps=o["epsilon"], **{kind: True})
+    turn = angles(m, plan["batch"]["sequence_length"])
     forward = torch.compile(loss_of) if mode == "compile" else loss_of
     losses, seconds = [], []
     for step in range(steps):
@@ -137,7 +207,7 @@ def train(plan, init, tokens, mode, kind, steps):
         begin = time.perf_counter()
         for group in adamw.param_groups:
             group["lr"] = learning_rate(o, step)
-        loss = forward(p, m, index, target)
+        loss = forward(p, m, turn, index, target)
         loss.backward()
         if o["clip_global_norm"] > 0:
             torch.nn.utils.clip_grad_norm_(p.values(), o["clip_global_norm"])

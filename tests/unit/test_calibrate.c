@@ -154,6 +154,35 @@ static void known_constants_come_back(void **state)
     sc_grid_free(&crowded);
 }
 
+/* A link that lets messages of less than 256 KiB pass at once and the others at BUS: two ranks move
+ * S bytes for an all-reduce of S. The small ones get figures of their own and leave BUS alone. */
+static void small_messages_have_figures_of_their_own(void **state)
+{
+    (void)state;
+    struct sc_error err = SC_ERROR_INIT;
+    struct sc_grid grid;
+    struct sc_transport_fit fit;
+    const struct sc_grid_parts parts = {.collectives = true, .chain = 8};
+    make_grid(2, 2, parts, 1.0, &grid);
+    grid.transport = SC_TRANSPORT_SOCKETS;
+    for (size_t i = 0; i < grid.probes.count; i++) {
+        struct sc_probe *p = &grid.probes.items[i];
+        if (p->family == SC_PROBE_COLLECTIVE && p->bytes < 262144.0) {
+            p->seconds = p->transfer_s = LATENCY;
+        } else if (p->family == SC_PROBE_COLLECTIVE) {
+            p->seconds *= 1e3; /* LATENCY and BUS a thousand times worse */
+            p->transfer_s = p->seconds;
+        }
+    }
+    if (sc_calibrate_fit_transport(&grid, NULL, &fit, &err) != SC_OK) {
+        fail_msg("%s", err.text);
+    }
+    near_to(fit.level[0].all_reduce.bus_bandwidth, BUS / 1e3, 1e-3);
+    near_to(fit.level[0].small_bytes, 65536.0, 0.0);
+    near_to(fit.level[0].small_all_reduce.latency_s, LATENCY, 1e-3);
+    sc_grid_free(&grid);
+}
+
 /* Operands beyond a megabyte move at half of the stream's rate, beside their arithmetic. Whatever
  * cache the fit settles on (it tries parts of this machine's), it repeats the times of large
  * operations: without memory they would be off by half. */
@@ -233,6 +262,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_constants_come_back),
+        cmocka_unit_test(small_messages_have_figures_of_their_own),
         cmocka_unit_test(memory_bounds_what_leaves_the_cache),
         cmocka_unit_test(the_smallest_grid_runs),
     };
