@@ -26,8 +26,8 @@ static const struct {
     struct sc_grid_parts parts;
     double share; /* of the time */
 } arrangements[ARRANGEMENTS] = {
-    [EACH] = {"one core a rank", {.compute = true, .streaming = true, .collectives = true}, 0.55},
-    [WHOLE] = {"all cores for one rank", {.compute = true}, 0.2},
+    [EACH] = {"one core a rank", {.compute = true, .streaming = true, .collectives = true}, 0.6},
+    [WHOLE] = {"all cores for one rank", {.compute = true}, 0.15},
     [ALONE] = {"one core, nothing beside it", {.streaming = true}, 0.05},
     [CROWDED] = {"two ranks a core", {.collectives = true}, 0.1},
 };

@@ -271,8 +271,10 @@ static bool kind_terms(const struct sc_probe *probe, const void *what, double *x
 /* Of its part of the last cache, so much at least and at most serves one operation: the rest is
  * taken by what was written before and will be read. */
 #define LEAST_CACHE_PART (1.0 / 32.0)
-/* A share of bandwidth at which memory costs as good as nothing. */
+/* A share of bandwidth at which memory costs as good as nothing, and the least that is believed: a
+ * streaming kernel that gets less was disturbed. */
 #define FREE_MEMORY 100.0
+#define LEAST_SHARE 0.3
 
 static enum sc_status fit_kind(const struct sc_grid *grid, const char *name, double bandwidth,
                                struct sc_kind_fit *out, struct sc_error *err)
@@ -290,8 +292,9 @@ static enum sc_status fit_kind(const struct sc_grid *grid, const char *name, dou
             best = residuals.median + residuals.p90;
             out->fixed_s = b[ONCE];
             out->s_per_element = b[ELEMENTS];
-            out->share =
-                b[BEYOND] > 0.0 ? fmin(1.0 / (b[BEYOND] * bandwidth), FREE_MEMORY) : FREE_MEMORY;
+            out->share = b[BEYOND] > 0.0
+                             ? fmax(fmin(1.0 / (b[BEYOND] * bandwidth), FREE_MEMORY), LEAST_SHARE)
+                             : FREE_MEMORY;
             out->cache_bytes = cache;
             out->residuals = residuals;
         }

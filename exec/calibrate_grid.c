@@ -8,6 +8,7 @@
  */
 #include "exec/calibrate_grid.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -990,26 +991,43 @@ static double wait_after(const struct watch *watch, int64_t ranks, int64_t rank,
            watch->end[place(watch, rank, step, probe->op)];
 }
 
-/* The median over ranks and steps, and how far they spread. */
-static enum sc_status sample(const struct watch *watch, int64_t ranks, const struct sc_probe *probe,
-                             sample_fn *function, double *median, double *spread,
-                             struct sc_error *err)
+/* A step in which something else happened takes so many times the median. */
+#define FAR_OUT 2.0
+
+/* Of one rank's samples, which get sorted. */
+static double usual(double *samples, size_t count)
 {
-    size_t count = (size_t)(ranks * (watch->steps - WARMUP_STEPS)), used = 0;
+    double limit = FAR_OUT * sc_fit_quantile(samples, count, 0.5), sum = 0.0;
+    size_t used = 0;
+    while (used < count && (samples[used] <= limit || used == 0)) {
+        sum += samples[used++];
+    }
+    return sum / (double)used;
+}
+
+struct sampled {
+    double usual, median, spread;
+};
+
+static enum sc_status sample(const struct watch *watch, int64_t ranks, const struct sc_probe *probe,
+                             sample_fn *function, struct sampled *out, struct sc_error *err)
+{
+    size_t steps = (size_t)(watch->steps - WARMUP_STEPS), count = (size_t)ranks * steps;
     double *samples = malloc(count * sizeof(*samples));
     if (samples == NULL) {
         return sc_fail_memory(err, count * sizeof(*samples));
     }
-    for (int64_t step = WARMUP_STEPS; step < watch->steps; step++) {
-        for (int64_t r = 0; r < ranks; r++) {
-            samples[used++] = function(watch, ranks, r, step, probe);
+    memset(out, 0, sizeof(*out));
+    for (int64_t r = 0; r < ranks; r++) {
+        double *mine = samples + (size_t)r * steps;
+        for (size_t s = 0; s < steps; s++) {
+            mine[s] = function(watch, ranks, r, WARMUP_STEPS + (int64_t)s, probe);
         }
+        out->usual += usual(mine, steps) / (double)ranks;
     }
     double low = sc_fit_quantile(samples, count, 0.1), high = sc_fit_quantile(samples, count, 0.9);
-    *median = sc_fit_quantile(samples, count, 0.5);
-    if (spread != NULL) {
-        *spread = *median > 0.0 ? (high - low) / *median : 0.0;
-    }
+    out->median = sc_fit_quantile(samples, count, 0.5);
+    out->spread = out->median > 0.0 ? (high - low) / out->median : 0.0;
     free(samples);
     return SC_OK;
 }
@@ -1017,17 +1035,25 @@ static enum sc_status sample(const struct watch *watch, int64_t ranks, const str
 static enum sc_status summarize(const struct watch *watch, int64_t ranks, struct sc_probe *probe,
                                 struct sc_error *err)
 {
+    struct sampled sampled;
+    if (has_collective(probe)) {
+        SC_TRY(sample(watch, ranks, probe, transfer_time, &sampled, err));
+        probe->transfer_s = sampled.median;
+    }
     if (probe->family == SC_PROBE_COLLECTIVE) {
-        SC_TRY(sample(watch, ranks, probe, wait_before, &probe->wait_before_s, NULL, err));
-        SC_TRY(sample(watch, ranks, probe, wait_after, &probe->wait_after_s, NULL, err));
-        SC_TRY(sample(watch, ranks, probe, transfer_time, &probe->seconds, &probe->spread, err));
-        probe->transfer_s = probe->seconds;
+        probe->seconds = probe->transfer_s;
+        probe->spread = sampled.spread;
+        SC_TRY(sample(watch, ranks, probe, wait_before, &sampled, err));
+        probe->wait_before_s = sampled.median;
+        SC_TRY(sample(watch, ranks, probe, wait_after, &sampled, err));
+        probe->wait_after_s = sampled.median;
         return SC_OK;
     }
-    if (has_collective(probe)) {
-        SC_TRY(sample(watch, ranks, probe, transfer_time, &probe->transfer_s, NULL, err));
-    }
-    return sample(watch, ranks, probe, whole_time, &probe->seconds, &probe->spread, err);
+    SC_TRY(sample(watch, ranks, probe, whole_time, &sampled, err));
+    bool beside = probe->family == SC_PROBE_CHAIN || probe->family == SC_PROBE_BESIDE;
+    probe->seconds = beside ? sampled.median : sampled.usual;
+    probe->spread = sampled.spread;
+    return SC_OK;
 }
 
 static enum sc_status run_watched(struct sc_grid *grid, struct watch *watch, char *machine,

@@ -40,8 +40,10 @@ struct sc_probe {
     /* SC_PROBE_COLLECTIVE: from the end of what it stood waiting for to its start; from its end to
      * the start of what stood waiting for it. */
     double wait_before_s, wait_after_s;
-    double seconds; /* median; SC_PROBE_COLLECTIVE: transfer_s */
-    double spread;  /* (90th - 10th percentile) / median */
+    /* Mean over ranks and steps without those far out (a step of training is a sum of operations);
+     * SC_PROBE_COLLECTIVE: transfer_s. */
+    double seconds;
+    double spread; /* (90th - 10th percentile) / median */
 };
 
 /* Which parts of the grid. */

@@ -71,8 +71,8 @@ enum sc_status sc_cost_gemm(const struct sc_hardware *hardware, const struct sc_
     if (!(share > 0.0)) {
         return fail_missing(hardware, "compute.gemm.peak_share", peak, err);
     }
-    SC_TRY(use_flops(hardware, work->input, sc_gemm_tiled_flops(hardware, work), share, &cost,
-                     err));
+    SC_TRY(
+        use_flops(hardware, work->input, sc_gemm_tiled_flops(hardware, work), share, &cost, err));
     use_memory(hardware, sc_gemm_bytes(work), hardware->compute.memory_bound_share, &cost);
     cost.latency_s = hardware->compute.gemm_fixed_s;
     sc_cost_set_bound(hardware, &cost);

@@ -1,6 +1,6 @@
 /*
- * Several constants at once: y = sum of b[j] x[j], every b >= 0, relative residuals, outliers damped
- * as in model/fit.h. For times that are sums of what parts of an operation take.
+ * Several constants at once: y = sum of b[j] x[j], every b >= 0, relative residuals, outliers
+ * damped as in model/fit.h. For times that are sums of what parts of an operation take.
  */
 #ifndef STEPCAST_MODEL_FIT_LINEAR_H
 #define STEPCAST_MODEL_FIT_LINEAR_H

@@ -99,7 +99,7 @@ WRONG = [
         ("links.nvlink.bandwidth_gb_per_s", None), ("links.nvlink.bandwith_gb_per_s", 1),
         ("device.peak_tflop_per_s.fp5", 1), ("places.device.source", 3), ("node.devices", 0),
         ("measured_on.cores", 0),
-        ("collectives.levels.nvlink.other", None), ("compute.adam.bandwidth_share", 3),
+        ("collectives.levels.nvlink.other", None), ("compute.adam.bandwidth_share", 300),
         ("uncertainty.machine", -1), ("uncertainty.kinds.gemm", "small"),
         ("uncertainty.kind", {})]),
     ("stepcast.trace/1", TRACE, [

@@ -94,14 +94,15 @@ static enum sc_status find_cores(struct sc_world *world, struct sc_error *err)
             world->cores[count++] = core;
     if (world->setup.options->cores > 0 && world->setup.options->cores < count)
         count = (int)world->setup.options->cores;
-    world->pinned = count >= world->setup.local_ranks;
-    if (process && process->node_count > 1) {
-        int each = count / (int)process->node_count;
-        world->pinned = each > 0;
-        if (each > 0)
-            memmove(world->cores, world->cores + each * process->node_index,
-                    (size_t)each * sizeof *world->cores);
-        count = each > 0 ? each : 1;
+    bool processes = process && process->node_count > 1;
+    int64_t ranks = processes ? process->node_count : world->setup.local_ranks;
+    world->own_cores = count >= ranks;
+    world->pinned = count > 0 && (world->own_cores || ranks % count == 0);
+    if (processes) {
+        int each = count / (int)ranks > 0 ? count / (int)ranks : 1;
+        int64_t first = each * process->node_index % count;
+        memmove(world->cores, world->cores + first, (size_t)each * sizeof *world->cores);
+        count = each;
     }
     world->core_count = count;
     return SC_OK;

@@ -94,7 +94,8 @@ struct sc_world {
     struct sc_serial serial;
     int *cores; /* that ranks of this process may use */
     int core_count;
-    bool pinned; /* every rank has cores of its own */
+    bool own_cores; /* every rank has cores that no other one uses */
+    bool pinned; /* its threads stay there; or on one core that as many ranks share as any other */
 };
 
 /* ---- host_stream.c ---- */

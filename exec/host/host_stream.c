@@ -258,7 +258,7 @@ static void rest(struct sc_host_worker *worker, unsigned ticket)
         world->transport->functions->wait(world->transport, &worker->wake, ticket, idle_ns);
         return;
     }
-    int64_t spin = worker->computes && world->pinned ? compute_spin_ns : 0;
+    int64_t spin = worker->computes && world->own_cores ? compute_spin_ns : 0;
     int64_t limit = worker->looks++ < SOON ? soon_ns : seldom_ns;
     sc_wake_sleep(&worker->wake, ticket, spin, poll ? limit : idle_ns);
 }
@@ -280,13 +280,14 @@ static enum sc_status serve_all(struct sc_host_worker *worker, struct sc_error *
     return SC_OK;
 }
 
-/* The cores of this worker's rank: a slice of the process's. */
+/* The cores of this worker's rank: a slice of the process's, or one that several ranks share. */
 static void rank_cores(const struct sc_host_worker *worker, const int **first, int *count)
 {
     const struct sc_world *world = worker->device->world;
+    int64_t rank = worker->device->data.rank - world->setup.first_rank;
     int each = world->core_count / (int)world->setup.local_ranks;
     *count = each > 0 ? each : 1;
-    *first = world->cores + (worker->device->data.rank - world->setup.first_rank) * *count;
+    *first = world->cores + rank * *count % world->core_count;
 }
 
 static bool communicates(const struct sc_device *device)
@@ -317,7 +318,7 @@ static enum sc_status settle_down(struct sc_host_worker *worker, struct sc_error
     if (worker->threads < 2)
         return SC_OK;
     SC_TRY(sc_team_create(worker->threads, cores, &worker->team, err));
-    if (worker->device->world->pinned && !communicates(worker->device))
+    if (worker->device->world->own_cores && !communicates(worker->device))
         sc_team_set_patience(worker->team, patience_ns);
     return SC_OK;
 }

@@ -114,7 +114,8 @@ static void check(const char *name, const char *const *set, int count)
     options.warmup = 0;
     options.steps = last + 2;
     options.trace = true;
-    options.observer = (struct sc_observer){.before = count_from, .after = count_until, .context = &last};
+    options.observer =
+        (struct sc_observer){.before = count_from, .after = count_until, .context = &last};
     atomic_store(&allocations, 0);
     if (sc_run_plan(&plan, &options, &result, &err) != SC_OK)
         fail_msg("%s", err.text);
