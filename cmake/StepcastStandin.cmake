@@ -9,10 +9,10 @@ find_path(STEPCAST_CUDA_HEADERS cuda_runtime_api.h
 find_path(STEPCAST_NCCL_HEADERS nccl.h HINTS ${STEPCAST_CUDA_HEADERS})
 
 # Calls of the C library that tests/standin/threads.c and heap.c take over.
-set(standin_wraps pthread_create pthread_join pthread_mutex_lock pthread_cond_wait
+set(standin_wraps pthread_create pthread_join pthread_mutex_lock pthread_mutex_unlock pthread_cond_wait
   pthread_cond_timedwait pthread_cond_clockwait pthread_cond_signal pthread_cond_broadcast nanosleep
   clock_nanosleep usleep sched_yield
-  malloc calloc realloc aligned_alloc posix_memalign strdup strndup free)
+  malloc calloc realloc aligned_alloc posix_memalign strdup strndup asprintf free)
 list(TRANSFORM standin_wraps PREPEND "LINKER:--wrap=")
 
 function(stepcast_add_standin)

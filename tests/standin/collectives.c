@@ -139,7 +139,7 @@ static void leave(struct ncclComm *comm)
     }
 }
 
-ncclResult_t ncclCommInitRank(ncclComm_t *out, int ranks, ncclUniqueId id, int rank)
+static ncclResult_t init_rank(ncclComm_t *out, int ranks, ncclUniqueId id, int rank)
 {
     if (standin_enter("ncclCommInitRank"))
         return unavailable();
@@ -167,6 +167,15 @@ ncclResult_t ncclCommInitRank(ncclComm_t *out, int ranks, ncclUniqueId id, int r
         leave(comm);
         *out = NULL;
     }
+    return result;
+}
+
+/* A call that fails in a group makes the group fail. */
+ncclResult_t ncclCommInitRank(ncclComm_t *out, int ranks, ncclUniqueId id, int rank)
+{
+    ncclResult_t result = init_rank(out, ranks, id, rank);
+    if (result != ncclSuccess && standin_me && standin_me->group_depth > 0)
+        standin_me->group_failed = true;
     return result;
 }
 
@@ -682,12 +691,13 @@ ncclResult_t ncclGroupStart(void)
     return ncclSuccess;
 }
 
-/* A group that fails makes none of its communicators. */
+/* A group that fails waits for nobody and makes none of its communicators. */
 static ncclResult_t end_joining(bool fails)
 {
-    ncclResult_t result = fails ? unavailable() : ncclSuccess;
+    ncclResult_t result = fails || standin_me->group_failed ? unavailable() : ncclSuccess;
     struct ncclComm *first = standin_me->group_joined;
     standin_me->group_joined = NULL;
+    standin_me->group_failed = false;
     for (struct ncclComm *c = first; c && result == ncclSuccess; c = c->group_next)
         result = await_members(c);
     for (struct ncclComm *c = first; c && result != ncclSuccess; c = c->group_next)

@@ -65,7 +65,7 @@ static CUresult enqueue_value(const char *call, const struct standin_kind *kind,
     if (address % 4 != 0 ||
         !standin_range_ok(call, "the word", stream->device, (const void *)address, 4))
         return CUDA_ERROR_INVALID_VALUE;
-    if (kind == &wait_value_kind && standin_skips_wait())
+    if (kind == &wait_value_kind && standin_skips_wait(stream))
         return CUDA_SUCCESS;
     struct value_command *command = standin_command(kind, sizeof *command);
     if (!command)

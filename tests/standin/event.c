@@ -22,13 +22,11 @@ static bool event_ok(const char *call, const struct CUevent_st *event)
     return false;
 }
 
-bool standin_skips_wait(void)
+bool standin_skips_wait(const struct CUstream_st *stream)
 {
-    uint64_t number = ++standin.totals.waits, first = standin.setup.skip_wait;
-    if (first == 0 || number < first)
-        return false;
-    uint64_t stride = standin.setup.skip_stride;
-    return stride > 0 ? (number - first) % stride == 0 : number == first;
+    const struct sc_standin_setup *setup = &standin.setup;
+    uint64_t number = ++standin.totals.waits[stream->device];
+    return number == setup->skip_wait && stream->device == setup->skip_device;
 }
 
 /* ---- commands -------------------------------------------------------------------------------- */
@@ -134,6 +132,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
         return standin_cuda(cudaErrorInvalidResourceHandle);
     }
     event->recorded++;
+    event->recorder = stream;
     return enqueue_event(&record_kind, event, stream);
 }
 
@@ -152,15 +151,21 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
         return standin_cuda(cudaErrorInvalidResourceHandle);
     if (flags != cudaEventWaitDefault)
         return standin_cuda(cudaErrorNotSupported);
-    if (standin_skips_wait() || event->recorded == 0)
+    if (event->recorded == 0 || (event->recorder != stream && standin_skips_wait(stream)))
         return cudaSuccess;
     return enqueue_event(&wait_kind, event, stream);
 }
 
-static bool event_done(const void *event)
+/* What a thread waits for is the last record at the call: one that comes later does not count. */
+struct awaited {
+    const struct CUevent_st *event;
+    uint64_t record;
+};
+
+static bool record_reached(const void *what)
 {
-    const struct CUevent_st *e = event;
-    return e->reached >= e->recorded;
+    const struct awaited *awaited = what;
+    return awaited->event->reached >= awaited->record;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
@@ -169,8 +174,9 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
         return unavailable();
     if (!event_ok("cudaEventSynchronize", event))
         return standin_cuda(cudaErrorInvalidResourceHandle);
+    const struct awaited last = {event, event->recorded};
     cudaError_t *error = &standin.device_error[event->device];
-    if (*error == cudaSuccess && !standin_wait("cudaEventSynchronize", event_done, event, true))
+    if (*error == cudaSuccess && !standin_wait("cudaEventSynchronize", record_reached, &last, true))
         *error = cudaErrorLaunchFailure;
     return standin_cuda(*error);
 }
@@ -181,7 +187,8 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
         return unavailable();
     if (!event_ok("cudaEventQuery", event))
         return standin_cuda(cudaErrorInvalidResourceHandle);
-    bool done = standin_poll("cudaEventQuery", event_done, event);
+    const struct awaited last = {event, event->recorded};
+    bool done = standin_poll("cudaEventQuery", record_reached, &last);
     cudaError_t error = standin.device_error[event->device];
     return error != cudaSuccess ? standin_cuda(error) : done ? cudaSuccess : cudaErrorNotReady;
 }
@@ -193,7 +200,7 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
     if (!event_ok("cudaEventElapsedTime", start) || !event_ok("cudaEventElapsedTime", end) ||
         !start->timed || !end->timed || start->recorded == 0 || end->recorded == 0)
         return standin_cuda(cudaErrorInvalidResourceHandle);
-    if (!event_done(start) || !event_done(end))
+    if (start->reached < start->recorded || end->reached < end->recorded)
         return cudaErrorNotReady;
     *ms = (float)((end->time - start->time) * 1e3);
     return cudaSuccess;

@@ -3,7 +3,9 @@
  * below keep their own; what they hand out for the program to free is not met in these tests.
  */
 #include <stdatomic.h>
+#include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/standin/training.h"
@@ -23,6 +25,7 @@ void *__wrap_aligned_alloc(size_t, size_t);
 int __wrap_posix_memalign(void **, size_t, size_t);
 char *__wrap_strdup(const char *);
 char *__wrap_strndup(const char *, size_t);
+int __wrap_asprintf(char **, const char *, ...) __attribute__((format(printf, 2, 3)));
 void __wrap_free(void *);
 
 static atomic_long living;
@@ -76,6 +79,17 @@ char *__wrap_strdup(const char *text)
 char *__wrap_strndup(const char *text, size_t length)
 {
     return counted(__real_strndup(text, length));
+}
+
+int __wrap_asprintf(char **out, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    int length = vasprintf(out, format, list);
+    va_end(list);
+    if (length >= 0)
+        counted(*out);
+    return length;
 }
 
 void __wrap_free(void *memory)

@@ -8,7 +8,7 @@
 
 #include "tests/standin/standin.h"
 
-enum { STANDIN_MAX_DEVICES = 16, STANDIN_LINE = 1024 };
+enum { STANDIN_LINE = 1024 };
 
 struct standin_command;
 struct standin_clique;
@@ -32,6 +32,7 @@ struct standin_thread {
     const char *call; /* where it waits, for lines */
     bool on_device;   /* what it waits for is the device: given up rather than for ever */
     bool given_up;
+    bool lags;       /* gives way at every chance */
     uint64_t polled; /* turn in which it last went on from a poll */
     pthread_t id;
     pthread_cond_t turn;
@@ -43,6 +44,7 @@ struct standin_thread {
     int group_depth;
     struct standin_command *group_first; /* exchanges of the group that is open */
     struct ncclComm *group_joined;
+    bool group_failed; /* a call in it has */
 };
 
 /* ---- streams: stream.c ----------------------------------------------------------------------- */
@@ -50,7 +52,7 @@ struct standin_thread {
 struct CUstream_st {
     struct CUstream_st *next;
     uint64_t number, priority;
-    int device, asked_priority;
+    int device;
     bool destroyed;
     struct standin_command *first, *last;
     uint64_t enqueued, ended;
@@ -61,7 +63,8 @@ struct CUevent_st {
     uint64_t number;
     int device;
     bool destroyed, timed;
-    uint64_t recorded, reached; /* records enqueued, and the last one that was passed */
+    const struct CUstream_st *recorder; /* of the last record */
+    uint64_t recorded, reached;         /* records enqueued, and the last one that was passed */
     double time;
 };
 
@@ -113,8 +116,8 @@ struct standin {
     struct standin_memory *memory;
     struct standin_clique *cliques;
     struct standin_object *objects;
-    size_t used[STANDIN_MAX_DEVICES];
-    cudaError_t device_error[STANDIN_MAX_DEVICES]; /* stays */
+    size_t used[SC_STANDIN_DEVICES];
+    cudaError_t device_error[SC_STANDIN_DEVICES]; /* stays */
     char complaint[STANDIN_LINE], left[STANDIN_LINE], failed[64];
 };
 
@@ -132,6 +135,10 @@ bool standin_wait(const char *call, bool (*done)(const void *what), const void *
 /* Lets others run until done(what) (NULL: never), or until nothing else can; says whether done. */
 bool standin_poll(const char *call, bool (*done)(const void *what), const void *what);
 uint64_t standin_draw_priority(void);
+/* Whether what is made now for this device is what goes on last. */
+bool standin_lags(int device, int stream);
+/* Lets others run, if they come first. */
+void standin_give_way(void);
 struct standin_thread *standin_add_thread(void);
 void standin_end_thread(struct standin_thread *thread); /* the turn goes to another */
 void standin_await_turn(struct standin_thread *thread);
@@ -149,7 +156,7 @@ cudaError_t standin_cuda(cudaError_t code);
 bool standin_drained(const void *stream);
 bool standin_device_drained(const void *device); /* const int * */
 /* True when this wait of a stream is to be left out. */
-bool standin_skips_wait(void);
+bool standin_skips_wait(const struct CUstream_st *stream);
 void standin_free_streams(void);
 
 /* memory.c */
@@ -179,6 +186,7 @@ void standin_free_cliques(void);
 int __real_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 int __real_pthread_join(pthread_t, void **);
 int __real_pthread_mutex_lock(pthread_mutex_t *);
+int __real_pthread_mutex_unlock(pthread_mutex_t *);
 int __real_pthread_cond_wait(pthread_cond_t *, pthread_mutex_t *);
 int __real_pthread_cond_signal(pthread_cond_t *);
 

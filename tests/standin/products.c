@@ -22,6 +22,7 @@ enum { WORKSPACE = 4096, ALIGNMENT = 256, POISON = 0xff };
 
 struct cublasLtContext {
     struct standin_object object;
+    int device;
 };
 
 struct layout {
@@ -108,6 +109,8 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t *out)
     if (standin_enter("cublasLtCreate"))
         return unavailable();
     *out = standin_object(handle_name, sizeof **out);
+    if (*out)
+        (*out)->device = standin_me->device;
     return *out ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
 }
 
@@ -604,6 +607,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t d, c
         describe(call, handle, d, a_layout, b_layout, c_layout, out_layout, &g.problem);
     if (status != CUBLAS_STATUS_SUCCESS)
         return status;
+    if (handle->device != stream->device || standin_me->device != stream->device) {
+        standin_complain("%s: a handle of device %d, a stream of device %d, a thread on device %d",
+                         call, handle->device, stream->device, standin_me->device);
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
     memcpy(&algorithm, algo, sizeof algorithm);
     g.alpha = *(const float *)alpha;
     g.beta = *(const float *)beta;

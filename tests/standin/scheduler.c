@@ -69,6 +69,12 @@ uint64_t standin_draw_priority(void)
     return (sc_random_next(&standin.random) >> 2) + (UINT64_C(1) << 32);
 }
 
+bool standin_lags(int device, int stream)
+{
+    const struct sc_standin_setup *setup = &standin.setup;
+    return setup->lag && device == setup->lag_device && stream == setup->lag_stream;
+}
+
 static bool thread_ready(const struct standin_thread *thread)
 {
     if (thread->state == STANDIN_READY)
@@ -253,7 +259,7 @@ static void hand_over(struct standin_thread *from)
         __real_pthread_cond_signal(&to->turn);
     while (from->state != STANDIN_ENDED && standin.current != from)
         __real_pthread_cond_wait(&from->turn, &turn_mutex);
-    pthread_mutex_unlock(&turn_mutex);
+    __real_pthread_mutex_unlock(&turn_mutex);
 }
 
 void standin_await_turn(struct standin_thread *thread)
@@ -261,7 +267,7 @@ void standin_await_turn(struct standin_thread *thread)
     __real_pthread_mutex_lock(&turn_mutex);
     while (standin.current != thread)
         __real_pthread_cond_wait(&thread->turn, &turn_mutex);
-    pthread_mutex_unlock(&turn_mutex);
+    __real_pthread_mutex_unlock(&turn_mutex);
 }
 
 static void stop(const char *call, enum standin_thread_state state, bool (*done)(const void *),
@@ -291,6 +297,11 @@ bool standin_poll(const char *call, bool (*done)(const void *what), const void *
     return done && done(what);
 }
 
+void standin_give_way(void)
+{
+    stop("another thread", STANDIN_READY, NULL, NULL, false);
+}
+
 /* ---- threads come and go --------------------------------------------------------------------- */
 
 struct standin_thread *standin_add_thread(void)
@@ -301,6 +312,10 @@ struct standin_thread *standin_add_thread(void)
     pthread_cond_init(&thread->turn, NULL);
     thread->number = ++standin.numbers;
     thread->priority = standin_draw_priority();
+    thread->device = standin_me ? standin_me->device : 0;
+    thread->lags = standin_me && standin_me != standin.threads && standin_lags(thread->device, 0);
+    if (thread->lags)
+        thread->priority = 0;
     struct standin_thread **end = &standin.threads;
     while (*end)
         end = &(*end)->next;
@@ -322,7 +337,7 @@ void sc_standin_begin(const struct sc_standin_setup *setup)
         abort();
     memset(&standin, 0, sizeof standin);
     standin.setup = *setup;
-    if (standin.setup.devices < 1 || standin.setup.devices > STANDIN_MAX_DEVICES)
+    if (standin.setup.devices < 1 || standin.setup.devices > SC_STANDIN_DEVICES)
         standin.setup.devices = 1;
     if (standin.setup.device_bytes == 0)
         standin.setup.device_bytes = (size_t)256 << 20;

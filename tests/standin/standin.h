@@ -19,6 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { SC_STANDIN_DEVICES = 16 }; /* at most */
+
 enum sc_standin_order {
     /* Drawn priorities; a few times a run what just ran goes behind all others (Burckhardt et al.,
      * "A randomized scheduler with probabilistic guarantees of finding bugs", 2010). */
@@ -31,22 +33,29 @@ enum sc_standin_order {
 struct sc_standin_setup {
     uint64_t seed;
     enum sc_standin_order order;
-    bool host_first;      /* threads go on before streams do */
-    int devices;          /* 0: 1 */
-    size_t device_bytes;  /* memory of each; 0: 256 MiB */
-    uint64_t operations;  /* that the run is expected to have (an earlier run's): where the changes
-                             of priorities are drawn; 0: no changes */
-    uint64_t fail_call;   /* number of the call that fails, from 1; 0: none */
-    bool fail_all;        /* and all calls after it: a device that is gone */
-    uint64_t skip_wait;   /* number of the wait of a stream that is left out, from 1; 0: none */
-    uint64_t skip_stride; /* and every so many after it; 0: that one alone */
+    bool host_first; /* threads go on before streams do */
+    bool lag;        /* of SC_STANDIN_PRIORITIES: one goes on only when nobody else can, ... */
+    int lag_device;  /* ... of what belongs to this device ... */
+    int lag_stream;  /* ... the stream made as the so-maniest, from 1; 0: threads that were started
+                        by others than the first one */
+    int devices;     /* 0: 1 */
+    size_t device_bytes; /* memory of each; 0: 256 MiB */
+    uint64_t operations; /* that the run is expected to have (an earlier run's): where the changes
+                            of priorities are drawn; 0: no changes */
+    uint64_t fail_call;  /* number of the call that fails, from 1; 0: none */
+    bool fail_all;       /* and all calls after it: a device that is gone */
+    int skip_device;     /* of whose waits ... */
+    uint64_t skip_wait;  /* ... the one of this number, from 1, is left out; 0: none */
 };
 
 /* What a run came to. */
 struct sc_standin_totals {
-    uint64_t calls, operations, waits; /* of the API; run by streams; cudaStreamWaitEvent and
-                                          cuStreamWaitValue32 */
-    uint64_t deadlocks;                /* waits that were given up */
+    uint64_t calls, operations;         /* of the API; run by streams */
+    uint64_t waits[SC_STANDIN_DEVICES]; /* of each device's streams: calls of cudaStreamWaitEvent
+                                           and cuStreamWaitValue32 that can matter, not for what the
+                                           same stream has recorded */
+    int streams[SC_STANDIN_DEVICES];    /* made on each device */
+    uint64_t deadlocks;                 /* waits that were given up */
 };
 
 /* The calling thread becomes the first of the stand-in's. Without it every call answers as a

@@ -82,7 +82,7 @@ void standin_free_streams(void)
 
 /* ---- streams --------------------------------------------------------------------------------- */
 
-static cudaError_t create(const char *call, cudaStream_t *out, unsigned flags, int priority)
+static cudaError_t create(const char *call, cudaStream_t *out, unsigned flags)
 {
     if (standin_enter(call))
         return unavailable();
@@ -96,7 +96,8 @@ static cudaError_t create(const char *call, cudaStream_t *out, unsigned flags, i
     stream->number = ++standin.numbers;
     stream->priority = standin_draw_priority();
     stream->device = standin_me->device;
-    stream->asked_priority = priority;
+    if (standin_lags(stream->device, ++standin.totals.streams[stream->device]))
+        stream->priority = 0;
     stream->next = standin.streams;
     standin.streams = stream;
     *out = stream;
@@ -105,12 +106,13 @@ static cudaError_t create(const char *call, cudaStream_t *out, unsigned flags, i
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int priority)
 {
-    return create("cudaStreamCreateWithPriority", out, flags, priority);
+    (void)priority;
+    return create("cudaStreamCreateWithPriority", out, flags);
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
 {
-    return create("cudaStreamCreateWithFlags", out, flags, 0);
+    return create("cudaStreamCreateWithFlags", out, flags);
 }
 
 /* What is still in it goes on. */

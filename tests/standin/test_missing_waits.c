@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "tests/standin/training.h"
+#include "tests/support/folder.h"
 
 enum { STEPS = 4, LAYERS = 1, SEEDS = 20, SAMPLE = 60 };
 
@@ -25,7 +26,7 @@ enum { STEPS = 4, LAYERS = 1, SEEDS = 20, SAMPLE = 60 };
 static bool shows(const struct sc_program *program, struct sc_standin_setup setup,
                   const struct sc_training *expected)
 {
-    int status = 0;
+    int status = 0, streams = 1 + expected->totals.streams[setup.skip_device];
     fflush(NULL);
     pid_t child = fork();
     assert_true(child >= 0);
@@ -33,6 +34,7 @@ static bool shows(const struct sc_program *program, struct sc_standin_setup setu
         bool shown = false;
         dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
         for (setup.seed = 0; setup.seed < SEEDS && !shown; setup.seed++) {
+            setup.lag_stream = (int)(setup.seed % (uint64_t)streams);
             struct sc_training training;
             sc_training_on_standin(program, STEPS, &setup, &training);
             shown = !sc_training_equal(&training, expected);
@@ -49,12 +51,12 @@ struct figure {
 };
 
 static struct figure leave_out(const struct sc_program *program,
-                               const struct sc_standin_setup *base, uint64_t waits, uint64_t apart,
+                               const struct sc_standin_setup *base, uint64_t apart,
                                const struct sc_training *expected)
 {
     struct figure figure = {0, 0};
     bool tell = getenv("STEPCAST_STANDIN_TELL") != NULL;
-    for (uint64_t wait = 1; wait <= waits; wait += apart) {
+    for (uint64_t wait = 1; wait <= expected->totals.waits[0]; wait += apart) {
         struct sc_standin_setup setup = *base;
         setup.skip_wait = wait;
         bool shown = shows(program, setup, expected);
@@ -70,15 +72,15 @@ static struct figure check_plan(enum sc_training_plan plan, enum sc_standin_orde
 {
     struct sc_program *program = sc_training_program(plan, LAYERS);
     struct sc_training expected;
-    const char *all = getenv("STEPCAST_STANDIN_WAITS");
     assert_non_null(program);
     struct sc_standin_setup setup = {.order = SC_STANDIN_ISSUE};
     sc_training_on_standin(program, STEPS, &setup, &expected);
     assert_int_equal(expected.status, SC_OK);
-    uint64_t waits = expected.totals.waits, apart = 1 + waits / SAMPLE;
+    uint64_t apart = getenv("STEPCAST_STANDIN_WAITS") ? 1 : 1 + expected.totals.waits[0] / SAMPLE;
     setup.order = order;
+    setup.lag = true;
     setup.operations = expected.totals.operations;
-    struct figure figure = leave_out(program, &setup, waits, all ? 1 : apart, &expected);
+    struct figure figure = leave_out(program, &setup, apart, &expected);
     print_message("%s: %d of %d waits left out are noticed\n", sc_training_name(plan),
                   figure.noticed, figure.tried);
     sc_training_free(&expected);
@@ -120,5 +122,6 @@ int main(void)
         cmocka_unit_test(test_priorities),
         cmocka_unit_test(test_uniform),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests(tests, folder_make, NULL);
+    return folder_remove() + failed;
 }

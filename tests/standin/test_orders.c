@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "tests/standin/training.h"
+#include "tests/support/folder.h"
 
 enum { STEPS = 4, LAYERS = 2, SEEDS = 50, UNIFORM_SEEDS = 10 };
 
@@ -37,15 +38,20 @@ static void check_plan(enum sc_training_plan plan)
     assert_int_equal(host.status, SC_OK);
     struct sc_standin_setup setup = {.order = SC_STANDIN_ISSUE};
     sc_training_on_standin(program, STEPS, &setup, &first);
-    print_message("%s: %llu calls, %llu operations, %llu waits\n", sc_training_name(plan),
-                  (unsigned long long)first.totals.calls,
+    print_message("%s: %llu calls, %llu operations, %llu waits of device 0\n",
+                  sc_training_name(plan), (unsigned long long)first.totals.calls,
                   (unsigned long long)first.totals.operations,
-                  (unsigned long long)first.totals.waits);
+                  (unsigned long long)first.totals.waits[0]);
     check(program, &setup, &host);
     setup.order = SC_STANDIN_PRIORITIES;
     setup.operations = first.totals.operations;
-    for (setup.seed = 0; setup.seed < SEEDS; setup.seed++)
+    for (setup.seed = 0; setup.seed < SEEDS; setup.seed++) {
+        setup.lag = setup.seed % 2 == 1; /* what goes on last, all of a device in turn */
+        setup.lag_device = (int)(setup.seed / 2 % 2);
+        setup.lag_stream = (int)(setup.seed / 4) % (1 + first.totals.streams[0]);
         check(program, &setup, &host);
+    }
+    setup.lag = false;
     setup.order = SC_STANDIN_UNIFORM;
     for (setup.seed = 0; setup.seed < UNIFORM_SEEDS; setup.seed++)
         check(program, &setup, &host);
@@ -87,5 +93,6 @@ int main(void)
         cmocka_unit_test(test_gpt_domino),
         cmocka_unit_test(test_gpt_all),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests(tests, folder_make, NULL);
+    return folder_remove() + failed;
 }

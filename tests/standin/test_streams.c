@@ -241,7 +241,7 @@ static void test_a_wait_left_out(void **state)
         good(cudaStreamWaitEvent(s[1], event, 0));
         good(scale(y, x, 1, s[1]));
         good(cudaDeviceSynchronize());
-        assert_int_equal(sc_standin_totals().waits, 1);
+        assert_int_equal(sc_standin_totals().waits[0], 1);
         assert_int_equal(sc_standin_totals().operations, 2);
         wrong += isnan(y[0]);
         end_clean();
@@ -391,6 +391,44 @@ static void test_host_worker(void **state)
     }
 }
 
+struct late {
+    cudaStream_t stream;
+    cudaEvent_t event;
+};
+
+/* Another record of the event, which nothing ever reaches. */
+static void *record_again(void *argument)
+{
+    const struct late *late = argument;
+    void *flag;
+    good(cudaMallocHost(&flag, sizeof(uint32_t)));
+    *(uint32_t *)flag = 0;
+    assert_int_equal(
+        cuStreamWaitValue32(late->stream, (CUdeviceptr)flag, 1, CU_STREAM_WAIT_VALUE_EQ),
+        CUDA_SUCCESS);
+    good(cudaEventRecord(late->event, late->stream));
+    return NULL;
+}
+
+/* A thread that waits for an event does not wait for a record that comes later. */
+static void test_a_later_record(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        pthread_t id;
+        begin(seed);
+        struct late late = {new_stream(), new_event()};
+        float *x = new_floats();
+        good(cudaMemsetAsync(x, 0, BYTES, late.stream));
+        good(cudaEventRecord(late.event, late.stream));
+        assert_int_equal(pthread_create(&id, NULL, record_again, &late), 0);
+        good(cudaEventSynchronize(late.event));
+        assert_true(x[0] == 0);
+        assert_int_equal(pthread_join(id, NULL), 0);
+        end_clean();
+    }
+}
+
 /* ---- faults ---------------------------------------------------------------------------------- */
 
 static void test_a_call_fails(void **state)
@@ -436,6 +474,7 @@ int main(void)
         cmocka_unit_test(test_copies_of_rows),
         cmocka_unit_test(test_deadlock),
         cmocka_unit_test(test_host_worker),
+        cmocka_unit_test(test_a_later_record),
         cmocka_unit_test(test_a_call_fails),
         cmocka_unit_test(test_all_calls_fail),
     };

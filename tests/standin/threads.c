@@ -24,6 +24,7 @@ int __real_sched_yield(void);
 int __wrap_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 int __wrap_pthread_join(pthread_t, void **);
 int __wrap_pthread_mutex_lock(pthread_mutex_t *);
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *);
 int __wrap_pthread_cond_wait(pthread_cond_t *, pthread_mutex_t *);
 int __wrap_pthread_cond_timedwait(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
 int __wrap_pthread_cond_clockwait(pthread_cond_t *, pthread_mutex_t *, clockid_t,
@@ -97,6 +98,14 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
     return code;
 }
 
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex)
+{
+    int code = __real_pthread_mutex_unlock(mutex);
+    if (standin_me && standin_me->lags)
+        standin_give_way();
+    return code;
+}
+
 /* ---- condition variables --------------------------------------------------------------------- */
 
 struct sleeper {
@@ -133,7 +142,7 @@ static int sleep_on(pthread_cond_t *cond, pthread_mutex_t *mutex, bool timed)
 {
     struct sleeper sleeper = {NULL, cond, false};
     add_sleeper(&sleeper);
-    pthread_mutex_unlock(mutex);
+    __real_pthread_mutex_unlock(mutex);
     if (timed)
         standin_poll("pthread_cond_timedwait", was_signalled, &sleeper);
     else

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "exec/launch.h"
 #include "plans/lower.h"
 
@@ -41,7 +42,7 @@ static void shrink(struct sc_model *model, int layers)
     model->key_value_heads = grouped ? 2 : 4;
     model->head_size = 8;
     model->ffn_hidden_size = 64;
-    model->vocab_size = 64;
+    model->vocab_size = 200; /* padded to 256: not all of it on the first of two ranks */
 }
 
 static enum sc_status make(enum sc_training_plan number, int layers, struct sc_program **out,
@@ -73,31 +74,29 @@ struct sc_program *sc_training_program(enum sc_training_plan plan, int layers)
 
 /* ---- runs ------------------------------------------------------------------------------------ */
 
-static size_t elements(const struct sc_program *program, size_t tensor)
-{
-    const struct sc_tensor *t = &program->tensors.items[tensor];
-    return (size_t)(t->rows * t->cols);
-}
+static const char saved[] = "parameters.safetensors";
 
-static void keep(const struct sc_program *program, const struct sc_run_result *result,
-                 struct sc_training *out)
+/* Losses as they are and the file of parameters, byte for byte. */
+static enum sc_status keep(const struct sc_run_result *result, struct sc_training *out,
+                           struct sc_error *err)
 {
-    size_t losses = (size_t)result->steps;
-    out->count = losses;
-    for (size_t t = 0; t < program->tensors.count; t++)
-        out->count += elements(program, t);
+    size_t steps = (size_t)result->steps, size = 0;
+    char *file = NULL;
+    SC_TRY(sc_file_read(saved, &file, &size, err));
+    out->losses = steps;
+    out->count = steps + size / sizeof(float);
     out->numbers = malloc(out->count * sizeof *out->numbers);
     if (!out->numbers)
         abort();
-    float *to = out->numbers;
-    for (size_t i = 0; i < losses; i++)
-        *to++ = (float)result->losses[i];
-    for (size_t t = 0; t < program->tensors.count; t++) {
-        memcpy(to, result->parameters.data[t], elements(program, t) * sizeof *to);
-        to += elements(program, t);
-    }
+    for (size_t i = 0; i < steps; i++)
+        out->numbers[i] = (float)result->losses[i];
+    memcpy(out->numbers + steps, file, size / sizeof(float) * sizeof(float));
+    free(file);
+    return SC_OK;
 }
 
+/* Parameters are saved rather than kept by options.snapshot_step: that one watches every operation,
+ * and so would make a device run them one by one. */
 static void run(const struct sc_program *program, int64_t steps, const char *backend,
                 struct sc_training *out)
 {
@@ -107,14 +106,15 @@ static void run(const struct sc_program *program, int64_t steps, const char *bac
     options.backend = backend;
     options.warmup = 0;
     options.steps = steps;
-    options.snapshot_step = steps - 1;
+    options.save_file = saved;
     options.cores = program->mesh.ranks; /* one thread a rank: products in one piece */
     out->error = (struct sc_error)SC_ERROR_INIT;
     out->status = sc_run(program, &options, &result, &out->error);
     if (out->status != SC_OK)
         return;
-    keep(program, &result, out);
+    out->status = keep(&result, out, &out->error);
     sc_run_result_free(&result);
+    remove(saved);
 }
 
 void sc_training_on_host(const struct sc_program *program, int64_t steps, struct sc_training *out)

@@ -21,12 +21,13 @@ const char *sc_training_name(enum sc_training_plan plan);
 /* Prepared to run. NULL with a printed line on failure. */
 struct sc_program *sc_training_program(enum sc_training_plan plan, int layers);
 
-/* What a run came to: losses of all steps, then all parameters after the last. */
+/* What a run came to: losses of all steps, then the parameters after the last as a file has them.
+ * Runs are in a folder where that file may be (tests/support/folder.h). */
 struct sc_training {
     enum sc_status status;
     struct sc_error error;
     float *numbers; /* [count]; NULL where it failed */
-    size_t count;
+    size_t count, losses;
     struct sc_standin_totals totals;
     char complaint[1024], left[1024], failed[64];
 };
