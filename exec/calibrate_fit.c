@@ -491,6 +491,23 @@ enum sc_status sc_calibrate_fit_transport(const struct sc_grid *each, const stru
     return out->has_level[1] ? fit_level(crowded, &out->level[1], err) : SC_OK;
 }
 
+/* 90th less 10th percentile of a normal distribution, in standard deviations. */
+#define SPREAD_OF_NORMAL 2.563
+
+/* How much this machine's times vary from step to step, the longer the more an operation counts. */
+static double deviation(const struct sc_grid *grid)
+{
+    double spread = 0.0, time = 0.0;
+    for (size_t i = 0; i < grid->probes.count; i++) {
+        const struct sc_probe *probe = &grid->probes.items[i];
+        if (probe->family <= SC_PROBE_ADAM && probe->seconds > 0.0) {
+            spread += probe->spread * probe->seconds;
+            time += probe->seconds;
+        }
+    }
+    return time > 0.0 ? spread / time / SPREAD_OF_NORMAL : 0.0;
+}
+
 enum sc_status sc_calibrate_fit(const struct sc_grid *each, const struct sc_grid *whole,
                                 const struct sc_grid *alone, const struct sc_grid *crowded,
                                 struct sc_fits *out, struct sc_error *err)
@@ -500,6 +517,7 @@ enum sc_status sc_calibrate_fit(const struct sc_grid *each, const struct sc_grid
     SC_TRY(fit_gemm(each, out, err));
     SC_TRY(fit_attention(each, out, err));
     fit_team(each, whole, out);
+    out->deviation = deviation(each);
     double rank_bandwidth = streaming(each);
     out->node_bandwidth = rank_bandwidth * (double)each->ranks;
     out->core_bandwidth = fmax(streaming(alone), rank_bandwidth);

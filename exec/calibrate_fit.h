@@ -56,6 +56,7 @@ struct sc_fits {
     struct sc_kind_fit adam;
     struct sc_transport_fit transport[SC_TRANSPORT_COUNT];
     double issue_s;
+    double deviation; /* of an operation's time between repeats, relative; by time */
 };
 
 /* `each`: one core a rank, all ranks at once. `whole`: all cores for one rank. `alone`: one rank on

@@ -318,8 +318,6 @@ static void add_compute(struct writer *w, cJSON *root)
 
 /* How far prices are off: the 90th percentile of |residual| is 1.645 standard deviations. */
 #define P90_OF_NORMAL 1.645
-/* Two calibrations of one machine minutes apart differ by so much, and so do runs. */
-#define MACHINE_DEVIATION 0.025
 /* An operation that calibration did not measure. */
 #define NEUTRAL_DEVIATION 0.3
 
@@ -336,7 +334,7 @@ static void add_uncertainty(struct writer *w, cJSON *root)
     const struct sc_fits *f = w->fits;
     const struct sc_transport_fit *threads = &f->transport[SC_TRANSPORT_THREADS];
     cJSON *uncertainty = object(w, root, "uncertainty");
-    number(w, uncertainty, "machine", MACHINE_DEVIATION);
+    number(w, uncertainty, "machine", fmin(f->deviation, 1.0));
     number(w, uncertainty, "neutral", NEUTRAL_DEVIATION);
     cJSON *kinds = object(w, uncertainty, "kinds");
     add_deviation(w, kinds, "gemm", &f->gemm);
@@ -351,10 +349,11 @@ static void add_uncertainty(struct writer *w, cJSON *root)
         add_deviation(w, kinds, "reduce_scatter", &threads->level[0].residuals[1]);
         add_deviation(w, kinds, "all_gather", &threads->level[0].residuals[1]);
     }
-    source(w, uncertainty,
-           "kinds: 90th percentile of the fit's |residuals| / 1.645; machine: how much repeated "
-           "calibrations and runs of one machine differ; neutral: assumption for what was not "
-           "measured");
+    source(
+        w, uncertainty,
+        "kinds: 90th percentile of the fit's |residuals| / 1.645; machine: how much an operation's "
+        "time varied between repeats; neutral: assumption for what was not "
+        "measured");
 }
 
 static void add_host(struct writer *w, cJSON *root)
