@@ -18,7 +18,7 @@ static const struct cli_option OPTIONS[] = {
     CLI_TEXT("Measuring", "--name", "NAME", name, "of the profile (this-machine)"),
     CLI_WHOLE("Measuring", "--cores", "N", cores, 1, 1 << 16, "cores to use (all there are)"),
     CLI_WHOLE("Measuring", "--seconds", "N", seconds, 1, 86400,
-              "how long measuring may take, about (30)"),
+              "how long measuring may take, about (50)"),
     CLI_TEXT("Measuring", "--transport", "NAME", transport,
              "threads, mpi or sockets: what the profile's forecasts go over; measured beside\n"
              "threads, between processes that mpirun starts (threads, with mpi measured\n"

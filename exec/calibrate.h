@@ -32,7 +32,7 @@
 struct sc_calibrate_options {
     const char *name;           /* of the profile; NULL: "this-machine" */
     int64_t cores;              /* to use; 0: all that the process may run on */
-    double seconds;             /* how long measuring may take, about; 0: 30 */
+    double seconds;             /* how long measuring may take, about; 0: 50 */
     const char *storage_folder; /* where the disk is tried; NULL: the current one */
     bool tiny; /* the smallest grid, two steps: for tests, its numbers mean nothing */
     enum sc_run_transport transport; /* the profile's choice; it must be measured */

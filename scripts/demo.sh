@@ -67,7 +67,7 @@ fi
 
 rm -rf "$out/plans" "$out/traces" "$out/figures"
 mkdir -p "$out/plans" "$out/traces" "$out/figures"
-say "calibrating this machine (about half a minute)"
+say "calibrating this machine (about a minute)"
 "$stepcast" calibrate --out "$out/this-machine.json"
 
 # The plan that the search finds fastest, and others spread over its ranking.
