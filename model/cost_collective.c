@@ -1,6 +1,8 @@
 /* Collectives: the level's figures, what a variant changes, and the alpha-beta sum. */
 #include "model/cost_collective.h"
 
+#include <math.h>
+
 #include "model/collective_nccl.h"
 
 struct figures {
@@ -135,6 +137,9 @@ void sc_cost_collective(const struct sc_hardware *hardware, enum sc_collective k
     }
     out->link = level->link;
     out->slowdown_beside_compute = level->slowdown_beside_compute;
+    if (hardware->device.kind == SC_CORES) {
+        out->held_units *= fmin(hardware->device.multiprocessors, 1.0);
+    }
     add_memory(hardware, level, out);
     sc_cost_set_bound(hardware, out);
 }

@@ -130,8 +130,8 @@ struct sc_hw_level {
     struct sc_hw_alpha_beta all_reduce, other;
     bool has_nccl;
     struct sc_hw_nccl nccl;
-    /* Taken from the device's units while a collective runs; negative: not stated, what NCCL's
-     * model says or nothing. */
+    /* Taken from the device's units while a collective runs (of a core that several ranks share,
+     * that part of each rank's share); negative: not stated, what NCCL's model says or nothing. */
     double held_multiprocessors;
     /* How much longer a collective takes while the device computes (1: not at all), and bytes of
      * device memory that it moves for each byte on the wire. */

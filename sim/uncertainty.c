@@ -30,14 +30,24 @@ static uint32_t busiest_class(const struct sc_play *play)
     return busiest;
 }
 
-static double add_squares(const struct shape *shapes, size_t count, double period_us)
+/* Of a kind's variance, the part that all its shapes have in common. */
+#define COMMON 0.5
+
+/* `shapes` is [prices][kinds]. */
+static double variance_of(const struct shape *shapes, size_t prices, double period_us)
 {
-    double variance = 0;
-    for (size_t i = 0; i < count; i++) {
-        double part = shapes[i].us / period_us * shapes[i].deviation;
-        variance += part * part;
+    double independent = 0, common = 0;
+    for (size_t kind = 0; kind < SC_OP_KIND_COUNT; kind++) {
+        double sum = 0;
+        for (size_t i = 0; i < prices; i++) {
+            const struct shape *shape = &shapes[i * SC_OP_KIND_COUNT + kind];
+            double part = shape->us / period_us * shape->deviation;
+            independent += part * part;
+            sum += part;
+        }
+        common += sum * sum;
     }
-    return variance;
+    return COMMON * common + (1 - COMMON) * independent;
 }
 
 enum sc_status sc_uncertainty(const struct sc_program *program, const struct sc_prices *prices,
@@ -60,7 +70,8 @@ enum sc_status sc_uncertainty(const struct sc_program *program, const struct sc_
                                                  sc_op_kind_name((enum sc_op_kind)op->kind));
     }
     double machine = hardware->uncertainty.machine;
-    double kinds = play->period_us > 0 ? add_squares(shapes, count, play->period_us) : 0;
+    double kinds =
+        play->period_us > 0 ? variance_of(shapes, prices->table.count, play->period_us) : 0;
     *out = sqrt(machine * machine + kinds);
     free(shapes);
     return SC_OK;

@@ -384,6 +384,10 @@ static void collectives_on_cores(void **state)
     near_to(cost.use[SC_COST_MEMORY].amount, 6e6, 1e-15);
     assert_true(cost.slowdown_beside_compute == 1.5);
     assert_string_equal(cost.bound, "shared_memory");
+    assert_true(cost.held_units == 0.5); /* of a core of its own; of half a core, a quarter */
+    struct sc_error err = SC_ERROR_INIT;
+    assert_int_equal(sc_hardware_divide(&h, 4, &err), SC_OK);
+    assert_true(collective(&h, SC_COLLECTIVE_ALL_REDUCE, 3e6, 1, 4).held_units == 0.25);
 }
 
 /* ---- copies ---- */
