@@ -2,7 +2,8 @@
 # Domino against Megatron on a slow link: two ranks on this machine, a process each, that talk over
 # TCP through a loopback of limited rate in a network namespace of their own. Calibrates there,
 # forecasts both plans, runs both in turn several times, and compares. Leaves profile, traces and
-# timelines (chrome://tracing, ui.perfetto.dev) and prints the speed-up, measured and forecast.
+# timelines (figures; and for chrome://tracing, ui.perfetto.dev) and prints the speed-up, measured and
+# forecast.
 # Needs root, ip and tc, and a machine with nothing else to do; about two minutes.
 #
 #   scripts/slowlink.sh [--rate RATE] [--transport sockets|mpi] [--rounds N] [--out DIR]
@@ -120,6 +121,12 @@ done
 say "forecast and measured"
 "$stepcast" compare "$out"/megatron.forecast.json "$out"/megatron.measured.*[0-9].json \
     "$out"/domino2.forecast.json "$out"/domino2.measured.*[0-9].json | tee "$out/compare.txt"
+if command -v gnuplot >/dev/null; then
+    for plan in megatron domino2; do
+        "$stepcast" compare "$out/$plan.forecast.json" "$out/$plan.measured.$rounds.json" \
+            --figures "$out/figures-$plan" >/dev/null
+    done
+fi
 python3 - "$out" <<'END'
 import glob
 import json
