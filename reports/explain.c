@@ -31,6 +31,7 @@ static double step_seconds(const struct explaining *e, double us)
 
 static const struct sc_work_kind waits[] = {
     [SC_PATH_ISSUE] = {"issue", true},
+    [SC_PATH_SIGNAL] = {"signal", true},
     [SC_PATH_UNITS] = {"units", true},
     [SC_PATH_START] = {"start", true},
 };

@@ -18,7 +18,8 @@
 #include "plans/plan.h"
 #include "reports/peak.h"
 
-/* A part of the critical path: a kind of work, or "issue" (the host thread issues), or "units" (an
+/* A part of the critical path: a kind of work, or "issue" (the host thread issues), or "signal"
+ * (an operation notices that what it stood waiting for has ended), or "units" (an
  * operation waits behind another one for units of the device). The parts add up to the step. */
 struct sc_explained_part {
     const char *name;

@@ -531,7 +531,7 @@ enum sc_status sc_price_op(const struct sc_pricing *pricing, uint32_t class_inde
         cost.slowdown_beside_compute > 1 ? cost.slowdown_beside_compute : 1;
     price.computes = computes(&item);
     price.issue_us = issue_s(&item) * SC_US_PER_S / pricing->speed[SC_USE_ISSUE];
-    price.wait_us = wait_s(&item) * SC_US_PER_S;
+    price.wait_us = wait_s(&item) * SC_US_PER_S / pricing->speed[SC_USE_ISSUE];
     price.flops = sc_op_flops(class, &class->step, op);
     *out = price;
     return SC_OK;

@@ -33,6 +33,7 @@ static struct sc_price free_price(struct sc_price price, bool work, bool issue)
     }
     if (issue)
         price.issue_us = 0;
+    price.wait_us = 0;
     return price;
 }
 
