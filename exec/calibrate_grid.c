@@ -26,6 +26,7 @@ enum {
     COLD_BYTES = 96 << 20, /* more than a cache; with as many ranks as cores, several of them */
     RESULT_BYTES = 96 << 20,
     MOMENT_BYTES = 40 << 20,
+    SWEEP_BYTES = 136 << 20, /* the two moments of the longest sweep */
     STATE_WORDS = 64,
     TOKENS = 2048,
     VOCABULARY = 4000,
@@ -758,6 +759,9 @@ static void add_input(struct builder *b)
     out(b, SC_ROLE_TARGET, target);
 }
 
+/* Elements of the optimizer's sweeps over flat buffers, far beyond the caches. */
+static const int64_t sweeps[] = {8000000, 15500000};
+
 static void add_compute(struct builder *b, bool tiny)
 {
     size_t linear_count = tiny ? 3 : sizeof(linears) / sizeof(*linears);
@@ -780,6 +784,11 @@ static void add_compute(struct builder *b, bool tiny)
                       sizes[i].rows > 384 ? 5 * sizes[i].cols / 2 : 2 * sizes[i].cols);
         adam(b, 4 * sizes[i].rows * sizes[i].cols / ((int64_t)i / 2 + 1));
         scalar(b);
+    }
+    for (size_t i = 0; i < (tiny ? 0 : sizeof(sweeps) / sizeof(*sweeps)); i++) {
+        adam(b, sweeps[i]);
+        norm_squares(b, sweeps[i], 1, 0);
+        shape_of(time_last(b, SC_PROBE_MEMORY), sweeps[i], 1);
     }
 }
 
@@ -824,7 +833,8 @@ static void add_buffers(struct builder *b)
     b->warm = make_pool(b, "warm", WARM_BYTES);
     b->cold = make_pool(b, "cold", COLD_BYTES);
     b->result = make_pool(b, "result", RESULT_BYTES);
-    b->moment = make_pool(b, "moment", MOMENT_BYTES);
+    bool sweeps_come = b->grid->parts.compute && !b->grid->parts.tiny;
+    b->moment = make_pool(b, "moment", sweeps_come ? SWEEP_BYTES : MOMENT_BYTES);
     initialize(b, &b->warm);
     initialize(b, &b->cold);
     struct sc_label label = sc_label(b->program, "state");
