@@ -226,6 +226,47 @@ static void memory_bounds_what_leaves_the_cache(void **state)
     sc_grid_free(&alone);
 }
 
+/* What was fitted is what the profile says, read back: signals, spreads, figures by size. An
+ * all-reduce of two ranks' 64 KiB moves as much: 5 us + 65536 / 1 GB/s; of 1 MiB 50 us and BUS. */
+static void what_was_fitted_is_in_the_profile(void **state)
+{
+    (void)state;
+    struct sc_error err = SC_ERROR_INIT;
+    struct sc_grid each, alone;
+    struct sc_fits fits;
+    struct sc_hardware hardware;
+    struct sc_cost cost;
+    make_grid(2, 2, (struct sc_grid_parts){true, true, true, false, 0}, 1.0, &each);
+    make_grid(1, 1, (struct sc_grid_parts){false, true, false, false, 0}, 1.0, &alone);
+    if (sc_calibrate_fit(&each, NULL, &alone, NULL, &fits, &err) != SC_OK) {
+        fail_msg("%s", err.text);
+    }
+    sc_grid_free(&each);
+    sc_grid_free(&alone);
+    fits.deviation = 0.04;
+    fits.gemm.p90 = 0.0329; /* of a normal distribution with a deviation of 0.02 */
+    struct sc_level_fit *level = &fits.transport[SC_TRANSPORT_THREADS].level[0];
+    level->small_bytes = 65536.0;
+    level->small_all_reduce = level->small_other = (struct sc_collective_fit){5e-6, 1e9};
+    cJSON *profile = sc_calibrate_profile(&fits, SC_TRANSPORT_THREADS, "made-up", "a machine");
+    struct sc_json root = {.item = profile, .file = "made-up"};
+    if (sc_hardware_parse(&root, &hardware, &err) != SC_OK) {
+        fail_msg("%s", err.text);
+    }
+    near_to(hardware.issue.kernel_wait_s, WAIT_AFTER, 1e-3);
+    near_to(hardware.issue.collective_wait_s, WAIT_BEFORE, 1e-3);
+    near_to(hardware.uncertainty.machine, 0.04, 1e-3);
+    near_to(sc_hardware_deviation(&hardware, "gemm", "gemm"), 0.02, 1e-3);
+    const struct sc_group_place pair = {
+        .members = 2, .nodes = 1, .members_per_node = 2, .level = 0, .share = 1.0};
+    sc_cost_collective(&hardware, SC_COLLECTIVE_ALL_REDUCE, 65536.0, &pair, &cost);
+    near_to(sc_cost_seconds(&cost), 5e-6 + 65536e-9, 1e-3);
+    sc_cost_collective(&hardware, SC_COLLECTIVE_ALL_REDUCE, 1048576.0, &pair, &cost);
+    near_to(sc_cost_seconds(&cost), LATENCY + 1048576.0 / BUS, 1e-3);
+    sc_hardware_free(&hardware);
+    cJSON_Delete(profile);
+}
+
 static void the_smallest_grid_runs(void **state)
 {
     (void)state;
@@ -264,6 +305,7 @@ int main(void)
         cmocka_unit_test(known_constants_come_back),
         cmocka_unit_test(small_messages_have_figures_of_their_own),
         cmocka_unit_test(memory_bounds_what_leaves_the_cache),
+        cmocka_unit_test(what_was_fitted_is_in_the_profile),
         cmocka_unit_test(the_smallest_grid_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

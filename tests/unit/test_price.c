@@ -125,6 +125,32 @@ static void a_product(void **state)
     teardown(&f);
 }
 
+/* On cores, a weight gradient that reads its first operand transposed runs at half the rate where
+ * that operand's rows are whole pages of 4 KiB apart. */
+static void rows_whole_pages_apart(void **state)
+{
+    (void)state;
+    struct fixture f;
+    setup(&f);
+    f.hardware.device.kind = SC_CORES;
+    f.hardware.device.multiprocessors = 1;
+    f.hardware.device.stated_peak[SC_PEAK_FP32] = 1e9;
+    f.hardware.compute.cores.gemm_transposed_a_share = 1;
+    f.hardware.compute.cores.gemm_page_stride_share = 0.5;
+    struct sc_class *class = &f.program->classes.items[0];
+    uint32_t op = 0;
+    while (class->step.ops.items[op].kind != SC_GEMM ||
+           !class->step.ops.items[op].p.gemm.transpose_a)
+        op++;
+    const struct sc_operand *a = sc_op_operand(&class->step, &class->step.ops.items[op], SC_ROLE_A);
+    double before = price_of(&f, op).work_us;
+    class->values.items[a->value].row_stride = 2048;
+    assert_near(price_of(&f, op).work_us, 2 * before, NEAR);
+    class->values.items[a->value].row_stride = 2048 + 16;
+    assert_near(price_of(&f, op).work_us, before, NEAR);
+    teardown(&f);
+}
+
 /* Operation 5: u.0 [4,16] read, a.0 written: 512 bytes at 0.8 GB/s: 0.64 us after 3. */
 static void an_activation(void **state)
 {
@@ -230,13 +256,10 @@ static void a_group_that_nothing_joins(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_product),
-        cmocka_unit_test(an_activation),
-        cmocka_unit_test(an_all_reduce),
-        cmocka_unit_test(a_copy),
-        cmocka_unit_test(adam),
-        cmocka_unit_test(the_table),
-        cmocka_unit_test(a_group_that_nothing_joins),
+        cmocka_unit_test(a_product),     cmocka_unit_test(rows_whole_pages_apart),
+        cmocka_unit_test(an_activation), cmocka_unit_test(an_all_reduce),
+        cmocka_unit_test(a_copy),        cmocka_unit_test(adam),
+        cmocka_unit_test(the_table),     cmocka_unit_test(a_group_that_nothing_joins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
