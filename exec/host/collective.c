@@ -1,4 +1,5 @@
-/* What both transports share: slices, and the sum in rank order. */
+/* What transports share: slices, the sum in rank order, and what members of different processes
+ * send each other. */
 #include "exec/host/transport.h"
 
 #include <string.h>
@@ -47,6 +48,87 @@ void sc_collective_reduce(enum sc_reduction reduction, const float *const *x, si
         memcpy(out + i, total, length * sizeof *total);
     }
 }
+
+/* ---- a direct exchange ----------------------------------------------------------------------- */
+
+bool sc_collective_reduces(enum sc_collective_kind kind)
+{
+    return kind == SC_COLLECTIVE_ALL_REDUCE || kind == SC_COLLECTIVE_REDUCE_SCATTER;
+}
+
+size_t sc_collective_part(const struct sc_collective *call, size_t m, size_t members, size_t *bytes)
+{
+    size_t begin, end;
+    if (call->kind == SC_COLLECTIVE_ALL_REDUCE) {
+        sc_collective_slice(call->bytes / sizeof(float), m, members, &begin, &end);
+        *bytes = (end - begin) * sizeof(float);
+        return begin * sizeof(float);
+    }
+    *bytes = call->bytes / members;
+    return m * *bytes;
+}
+
+struct sc_transfer sc_collective_contribution(const struct sc_collective *call, size_t index,
+                                              size_t members, size_t peer)
+{
+    struct sc_transfer out = {0};
+    const char *x = call->kind == SC_COLLECTIVE_ALL_REDUCE ? call->y : call->x;
+    out.send = x + sc_collective_part(call, peer, members, &out.send_bytes);
+    sc_collective_part(call, index, members, &out.receive_bytes);
+    return out;
+}
+
+struct sc_transfer sc_collective_result(const struct sc_collective *call, size_t index,
+                                        size_t members, size_t peer)
+{
+    size_t bytes, mine, begin = sc_collective_part(call, peer, members, &bytes);
+    const char *x = call->x;
+    char *y = call->y;
+    switch (call->kind) {
+    case SC_COLLECTIVE_REDUCE_SCATTER:
+        return (struct sc_transfer){0};
+    case SC_COLLECTIVE_BROADCAST:
+        return (struct sc_transfer){.send = y,
+                                    .send_bytes = index == 0 ? call->bytes : 0,
+                                    .receive = y,
+                                    .receive_bytes = index != 0 && peer == 0 ? call->bytes : 0};
+    case SC_COLLECTIVE_ALL_TO_ALL:
+        return (struct sc_transfer){x + begin, bytes, y + begin, bytes};
+    case SC_COLLECTIVE_ALL_GATHER:
+        return (struct sc_transfer){x, bytes, y + begin, bytes};
+    default:
+        x = y + sc_collective_part(call, index, members, &mine);
+        return (struct sc_transfer){x, mine, y + begin, bytes};
+    }
+}
+
+void sc_collective_keep_own(const struct sc_collective *call, size_t index, size_t members)
+{
+    size_t bytes, begin = sc_collective_part(call, index, members, &bytes);
+    const char *from = call->x;
+    char *to = (char *)call->y + begin;
+    if (call->kind == SC_COLLECTIVE_ALL_TO_ALL)
+        from += begin;
+    else if (call->kind == SC_COLLECTIVE_REDUCE_SCATTER && members == 1)
+        to = call->y;
+    else if (call->kind != SC_COLLECTIVE_ALL_GATHER)
+        return;
+    if (to != from && bytes > 0)
+        memcpy(to, from, bytes);
+}
+
+bool sc_member_always_gathered(const struct sc_member *member)
+{
+    (void)member;
+    return true;
+}
+
+const void *sc_member_as_group(const struct sc_member *member)
+{
+    return member;
+}
+
+/* ---- any transport --------------------------------------------------------------------------- */
 
 void sc_transport_close(struct sc_transport **transport)
 {

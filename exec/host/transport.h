@@ -106,4 +106,30 @@ void sc_collective_slice(size_t count, size_t index, size_t members, size_t *beg
 void sc_collective_reduce(enum sc_reduction reduction, const float *const *x, size_t members,
                           float *out, size_t count);
 
+/*
+ * A direct exchange between processes: each member sends every other its part of the data
+ * (contributions, of what reduces), reduces its own part, and sends the result, or what needs no
+ * reducing, to all.
+ */
+struct sc_transfer {
+    const char *send;
+    size_t send_bytes;
+    char *receive; /* of a contribution NULL: where it goes is the transport's business */
+    size_t receive_bytes;
+};
+bool sc_collective_reduces(enum sc_collective_kind kind);
+/* Part of member m, in bytes of the whole tensor: where it begins, how long it is. */
+size_t sc_collective_part(const struct sc_collective *call, size_t m, size_t members,
+                          size_t *bytes);
+/* What member `index` sends `peer` and gets from it. */
+struct sc_transfer sc_collective_contribution(const struct sc_collective *call, size_t index,
+                                              size_t members, size_t peer);
+struct sc_transfer sc_collective_result(const struct sc_collective *call, size_t index,
+                                        size_t members, size_t peer);
+/* Copies what a member gives to itself. */
+void sc_collective_keep_own(const struct sc_collective *call, size_t index, size_t members);
+/* For `gathered` and `group` where a process has one member of a group. */
+bool sc_member_always_gathered(const struct sc_member *member);
+const void *sc_member_as_group(const struct sc_member *member);
+
 #endif

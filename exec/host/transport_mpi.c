@@ -14,13 +14,6 @@
 
 enum { CHUNK_BYTES = 256 * 1024, WINDOW = 4, TAGS = 1024 };
 
-struct message {
-    const char *send;
-    size_t send_bytes;
-    char *receive;
-    size_t receive_bytes;
-};
-
 /* A chunk under way. */
 struct slot {
     bool active;
@@ -45,63 +38,9 @@ struct mpi {
     struct sc_member *members; /* [groups] */
 };
 
-static bool reduces(enum sc_collective_kind kind)
-{
-    return kind == SC_COLLECTIVE_ALL_REDUCE || kind == SC_COLLECTIVE_REDUCE_SCATTER;
-}
-
 static bool returns(enum sc_collective_kind kind)
 {
     return kind != SC_COLLECTIVE_REDUCE_SCATTER;
-}
-
-/* Slice or shard of a member, in bytes of the whole tensor. */
-static size_t part_begin(const struct sc_member *member, size_t m, size_t *bytes)
-{
-    size_t begin, end;
-    if (member->call.kind == SC_COLLECTIVE_ALL_REDUCE) {
-        sc_collective_slice(member->call.bytes / sizeof(float), m, member->members, &begin, &end);
-        *bytes = (end - begin) * sizeof(float);
-        return begin * sizeof(float);
-    }
-    *bytes = member->call.bytes / member->members;
-    return m * *bytes;
-}
-
-/* Contributions: each member's part of mine to it, its copy of my part to me (into scratch). */
-static struct message contribution(const struct sc_member *member, size_t peer)
-{
-    struct message message = {0};
-    const char *x = member->call.kind == SC_COLLECTIVE_ALL_REDUCE ? member->call.y : member->call.x;
-    message.send = x + part_begin(member, peer, &message.send_bytes);
-    part_begin(member, member->index, &message.receive_bytes);
-    return message;
-}
-
-static struct message result(const struct sc_member *member, size_t peer)
-{
-    struct message message = {0};
-    const struct sc_collective *call = &member->call;
-    char *y = call->y;
-    size_t bytes, mine, begin;
-    switch (call->kind) {
-    case SC_COLLECTIVE_BROADCAST:
-        if (member->index == 0)
-            return (struct message){.send = y, .send_bytes = call->bytes};
-        return peer == 0 ? (struct message){.receive = y, .receive_bytes = call->bytes} : message;
-    case SC_COLLECTIVE_ALL_TO_ALL:
-        begin = part_begin(member, peer, &bytes);
-        return (struct message){(const char *)call->x + begin, bytes, y + begin, bytes};
-    case SC_COLLECTIVE_ALL_GATHER:
-        begin = part_begin(member, peer, &bytes);
-        return (struct message){call->x, bytes, y + begin, bytes};
-    default:
-        mine = part_begin(member, member->index, &message.send_bytes);
-        begin = part_begin(member, peer, &message.receive_bytes);
-        message.send = y + mine;
-        message.receive = y + begin;
-        return message;
-    }
 }
 
 /* The chunk's part of `bytes`. */
@@ -116,7 +55,10 @@ static size_t cut(size_t bytes, size_t chunk)
 static enum sc_status post_one(struct sc_member *member, struct slot *slot, size_t peer,
                                struct sc_error *err)
 {
-    struct message message = slot->phase == 0 ? contribution(member, peer) : result(member, peer);
+    struct sc_transfer message =
+        slot->phase == 0
+            ? sc_collective_contribution(&member->call, member->index, member->members, peer)
+            : sc_collective_result(&member->call, member->index, member->members, peer);
     size_t at = slot->chunk * CHUNK_BYTES;
     size_t in = cut(message.receive_bytes, slot->chunk), out = cut(message.send_bytes, slot->chunk);
     char *to = slot->phase == 0 ? slot->scratch + peer * CHUNK_BYTES : message.receive + at;
@@ -145,7 +87,7 @@ static enum sc_status post(struct sc_member *member, struct slot *slot, struct s
 static void reduce_chunk(struct sc_member *member, struct slot *slot)
 {
     const float *x[2];
-    size_t bytes, begin = part_begin(member, member->index, &bytes);
+    size_t bytes, begin = sc_collective_part(&member->call, member->index, member->members, &bytes);
     size_t at = slot->chunk * CHUNK_BYTES, length = cut(bytes, slot->chunk);
     bool whole = member->call.kind == SC_COLLECTIVE_ALL_REDUCE;
     const char *own = whole ? member->call.y : member->call.x;
@@ -160,15 +102,13 @@ static void reduce_chunk(struct sc_member *member, struct slot *slot)
         x[1] = (const float *)(slot->scratch + m * CHUNK_BYTES);
         sc_collective_reduce(member->call.reduction, x, 2, (float *)out, length / sizeof(float));
     }
-    if (member->members == 1)
-        memcpy(out, total, length);
 }
 
 static enum sc_status start_chunk(struct sc_member *member, struct slot *slot, struct sc_error *err)
 {
     slot->active = true;
     slot->chunk = member->next++;
-    slot->phase = reduces(member->call.kind) ? 0 : 1;
+    slot->phase = sc_collective_reduces(member->call.kind) ? 0 : 1;
     return post(member, slot, err);
 }
 
@@ -197,21 +137,10 @@ static size_t largest_part(const struct sc_member *member)
     if (member->call.kind == SC_COLLECTIVE_BROADCAST)
         return member->call.bytes;
     for (size_t m = 0; m < member->members; m++) {
-        part_begin(member, m, &bytes);
+        sc_collective_part(&member->call, m, member->members, &bytes);
         largest = bytes > largest ? bytes : largest;
     }
     return largest;
-}
-
-/* What a member gives to itself. */
-static void copy_own(const struct sc_member *member)
-{
-    const struct sc_collective *call = &member->call;
-    size_t bytes, begin = part_begin(member, member->index, &bytes);
-    if (call->kind == SC_COLLECTIVE_ALL_GATHER && (char *)call->y + begin != call->x && bytes > 0)
-        memcpy((char *)call->y + begin, call->x, bytes);
-    if (call->kind == SC_COLLECTIVE_ALL_TO_ALL && bytes > 0)
-        memcpy((char *)call->y + begin, (const char *)call->x + begin, bytes);
 }
 
 static enum sc_status mpi_begin(struct sc_member *member, const struct sc_collective *collective,
@@ -220,7 +149,7 @@ static enum sc_status mpi_begin(struct sc_member *member, const struct sc_collec
     member->call = *collective;
     member->next = member->ended = 0;
     member->chunks = (largest_part(member) + CHUNK_BYTES - 1) / CHUNK_BYTES;
-    copy_own(member);
+    sc_collective_keep_own(collective, member->index, member->members);
     for (int s = 0; s < WINDOW && member->next < member->chunks; s++)
         SC_TRY(start_chunk(member, &member->slot[s], err));
     return SC_OK;
@@ -239,17 +168,6 @@ static enum sc_status mpi_test(struct sc_member *member, bool *done, bool *moved
     }
     *done = member->ended == member->chunks;
     return SC_OK;
-}
-
-static bool mpi_gathered(const struct sc_member *member)
-{
-    (void)member;
-    return true;
-}
-
-static const void *mpi_group(const struct sc_member *member)
-{
-    return member;
 }
 
 static struct sc_member *mpi_member(struct sc_transport *transport, size_t group, int64_t rank,
@@ -295,8 +213,8 @@ static const struct sc_transport_functions functions = {
     .member = mpi_member,
     .begin = mpi_begin,
     .test = mpi_test,
-    .gathered = mpi_gathered,
-    .group = mpi_group,
+    .gathered = sc_member_always_gathered,
+    .group = sc_member_as_group,
     .close = mpi_close,
 };
 

@@ -44,8 +44,8 @@ struct sc_member {
     struct pollfd *at;  /* room for all links */
     struct sc_collective call;
     bool busy;
-    size_t part, own_bytes, reduced; /* one's own part: where, how long, how much is done */
-    const char *own;                 /* one's own contribution to it */
+    size_t own_bytes, reduced; /* one's own part: how long, how much is done */
+    const char *own;           /* one's own contribution to it */
     char *result;
 };
 
@@ -56,71 +56,25 @@ struct sockets {
     struct sc_socket_link *links;
 };
 
-static bool reduces(enum sc_collective_kind kind)
-{
-    return kind == SC_COLLECTIVE_ALL_REDUCE || kind == SC_COLLECTIVE_REDUCE_SCATTER;
-}
-
 /* ---- what a collective moves ----------------------------------------------------------------- */
-
-/* Part of a member, in bytes of the whole tensor. */
-static size_t part_begin(const struct sc_member *member, size_t m, size_t *bytes)
-{
-    size_t begin, end;
-    if (member->call.kind == SC_COLLECTIVE_ALL_REDUCE) {
-        sc_collective_slice(member->call.bytes / sizeof(float), m, member->members, &begin, &end);
-        *bytes = (end - begin) * sizeof(float);
-        return begin * sizeof(float);
-    }
-    *bytes = member->call.bytes / member->members;
-    return m * *bytes;
-}
-
-static void plan_contribution(const struct sc_member *member, size_t m, struct peer *peer)
-{
-    const char *x = member->call.kind == SC_COLLECTIVE_ALL_REDUCE ? member->call.y : member->call.x;
-    peer->send[0] = x + part_begin(member, m, &peer->out.bytes[0]);
-    peer->in.bytes[0] = member->own_bytes;
-}
-
-static void plan_result(const struct sc_member *member, size_t m, struct peer *peer)
-{
-    const struct sc_collective *call = &member->call;
-    size_t bytes, begin = part_begin(member, m, &bytes), mine;
-    switch (call->kind) {
-    case SC_COLLECTIVE_REDUCE_SCATTER:
-        return;
-    case SC_COLLECTIVE_BROADCAST:
-        peer->send[1] = peer->receive = call->y;
-        peer->out.bytes[1] = member->index == 0 ? call->bytes : 0;
-        peer->in.bytes[1] = member->index != 0 && m == 0 ? call->bytes : 0;
-        return;
-    case SC_COLLECTIVE_ALL_TO_ALL:
-        peer->send[1] = (const char *)call->x + begin;
-        peer->out.bytes[1] = bytes;
-        break;
-    case SC_COLLECTIVE_ALL_GATHER:
-        peer->send[1] = call->x;
-        peer->out.bytes[1] = bytes;
-        break;
-    default:
-        peer->send[1] = (const char *)call->y + part_begin(member, member->index, &mine);
-        peer->out.bytes[1] = mine;
-        break;
-    }
-    peer->receive = (char *)call->y + begin;
-    peer->in.bytes[1] = bytes;
-}
 
 static void plan_peer(const struct sc_member *member, size_t m)
 {
+    const struct sc_collective *call = &member->call;
     struct peer *peer = &member->peers[m];
-    peer->out = (struct lane){.socket = peer->link->out, .ready = true};
-    peer->in = (struct lane){.socket = peer->link->in, .ready = true};
+    struct sc_transfer first = {0};
+    struct sc_transfer second = sc_collective_result(call, member->index, member->members, m);
+    if (sc_collective_reduces(call->kind))
+        first = sc_collective_contribution(call, member->index, member->members, m);
+    peer->out = (struct lane){
+        .socket = peer->link->out, .bytes = {first.send_bytes, second.send_bytes}, .ready = true};
+    peer->in = (struct lane){.socket = peer->link->in,
+                             .bytes = {first.receive_bytes, second.receive_bytes},
+                             .ready = true};
+    peer->send[0] = first.send;
+    peer->send[1] = second.send;
+    peer->receive = second.receive;
     peer->held = 0;
-    if (reduces(member->call.kind))
-        plan_contribution(member, m, peer);
-    plan_result(member, m, peer);
 }
 
 /* One's own part of a reduction: where it comes from and goes to. */
@@ -129,28 +83,11 @@ static void plan_own(struct sc_member *member)
     const struct sc_collective *call = &member->call;
     bool whole = call->kind == SC_COLLECTIVE_ALL_REDUCE;
     member->reduced = member->own_bytes = 0;
-    if (!reduces(call->kind))
+    if (!sc_collective_reduces(call->kind))
         return;
-    member->part = part_begin(member, member->index, &member->own_bytes);
-    member->own = (const char *)(whole ? call->y : call->x) + member->part;
-    member->result = (char *)call->y + (whole ? member->part : 0);
-}
-
-/* What a member gives to itself. */
-static void copy_own(struct sc_member *member)
-{
-    const struct sc_collective *call = &member->call;
-    size_t bytes, begin = part_begin(member, member->index, &bytes);
-    const char *from = call->x;
-    char *to = (char *)call->y + begin;
-    if (call->kind == SC_COLLECTIVE_ALL_TO_ALL)
-        from += begin;
-    else if (call->kind == SC_COLLECTIVE_REDUCE_SCATTER && member->members == 1)
-        to = call->y;
-    else if (call->kind != SC_COLLECTIVE_ALL_GATHER)
-        return;
-    if (to != from && bytes > 0)
-        memcpy(to, from, bytes);
+    size_t begin = sc_collective_part(call, member->index, member->members, &member->own_bytes);
+    member->own = (const char *)(whole ? call->y : call->x) + begin;
+    member->result = (char *)call->y + (whole ? begin : 0);
 }
 
 static enum sc_status sockets_begin(struct sc_member *member,
@@ -159,7 +96,7 @@ static enum sc_status sockets_begin(struct sc_member *member,
     (void)err;
     member->call = *collective;
     member->busy = true;
-    copy_own(member);
+    sc_collective_keep_own(collective, member->index, member->members);
     plan_own(member);
     if (member->members == 1)
         member->reduced = member->own_bytes;
@@ -181,7 +118,7 @@ static enum sc_status lost(const struct sc_member *member, size_t m, const char 
 /* How far a peer may be sent to now: results as far as they are there. */
 static size_t sendable(const struct sc_member *member, const struct peer *peer)
 {
-    bool waits = reduces(member->call.kind) && peer->out.bytes[1] > 0;
+    bool waits = sc_collective_reduces(member->call.kind) && peer->out.bytes[1] > 0;
     return peer->out.bytes[0] + (waits ? member->reduced : peer->out.bytes[1]);
 }
 
@@ -415,17 +352,6 @@ static enum sc_status sockets_test(struct sc_member *member, bool *done, bool *m
 
 /* ---- the transport --------------------------------------------------------------------------- */
 
-static bool sockets_gathered(const struct sc_member *member)
-{
-    (void)member;
-    return true;
-}
-
-static const void *sockets_group(const struct sc_member *member)
-{
-    return member;
-}
-
 static struct sc_member *sockets_member(struct sc_transport *transport, size_t group, int64_t rank,
                                         struct sc_wake *wake)
 {
@@ -463,8 +389,8 @@ static const struct sc_transport_functions functions = {
     .begin = sockets_begin,
     .test = sockets_test,
     .wait = sockets_wait,
-    .gathered = sockets_gathered,
-    .group = sockets_group,
+    .gathered = sc_member_always_gathered,
+    .group = sc_member_as_group,
     .close = sockets_close,
 };
 
