@@ -196,7 +196,8 @@ static enum sc_status fit_pair(struct calibration *c, enum sc_run_transport tran
                                       &c->fits.transport[transport], err);
 }
 
-/* One that is not there is no failure, unless it was asked for. */
+/* One that is not there is no failure, unless it was asked for; one of which only the first grid
+ * was measured has no fit, and no rows to compare with it. */
 static enum sc_status measure_transports(struct calibration *c, struct sc_calibration *out,
                                          struct sc_error *err)
 {
@@ -211,6 +212,7 @@ static enum sc_status measure_transports(struct calibration *c, struct sc_calibr
             return status;
         }
         if (status != SC_OK) {
+            c->pairs[t].have[0] = false;
             snprintf(out->skipped, sizeof(out->skipped), "%.1000s", err->text);
             *err = (struct sc_error)SC_ERROR_INIT;
             continue;

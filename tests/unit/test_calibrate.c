@@ -15,6 +15,7 @@
 #include "exec/calibrate.h"
 #include "exec/calibrate_fit.h"
 #include "exec/calibrate_profile.h"
+#include "exec/calibrate_transport.h"
 
 /* The made-up machine: two ranks of a core each. */
 #define GEMM_RATE 200e9
@@ -299,6 +300,47 @@ static void the_smallest_grid_runs(void **state)
     assert_null(calibration.profile);
 }
 
+/* Processes that come once, as many as cores, and not the second time. */
+static enum sc_status start_once(void *context, enum sc_run_transport transport, int64_t ranks,
+                                 const char *file, struct sc_error *err)
+{
+    int *times = context;
+    struct sc_grid grid;
+    if (++*times > 1) {
+        return sc_fail(err, SC_MACHINE, "no more of them");
+    }
+    make_grid(ranks, ranks, (struct sc_grid_parts){.collectives = true, .tiny = true}, 1.0, &grid);
+    grid.transport = transport;
+    enum sc_status status = sc_calibrate_transport_write(&grid, file, err);
+    sc_grid_free(&grid);
+    return status;
+}
+
+/* The profile has no level for it then, and nothing is compared with the profile. */
+static void a_transport_measured_by_half_is_skipped(void **state)
+{
+    (void)state;
+    struct sc_error err = SC_ERROR_INIT;
+    struct sc_calibration calibration;
+    int times = 0;
+    struct sc_calibrate_options options = {
+        .tiny = true, .start = start_once, .start_context = &times};
+    options.optional[SC_TRANSPORT_SOCKETS] = true;
+    if (sc_calibrate(&options, &calibration, &err) != SC_OK) {
+        fail_msg("%s", err.text);
+    }
+    if (times == 0) { /* a machine of one core: no processes at all */
+        sc_calibration_free(&calibration);
+        skip();
+    }
+    assert_int_equal(times, 2);
+    assert_string_equal(calibration.skipped, "no more of them");
+    for (size_t i = 0; i < calibration.rows.count; i++) {
+        assert_null(strstr(calibration.rows.items[i].kind, "sockets"));
+    }
+    sc_calibration_free(&calibration);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -307,6 +349,7 @@ int main(void)
         cmocka_unit_test(memory_bounds_what_leaves_the_cache),
         cmocka_unit_test(what_was_fitted_is_in_the_profile),
         cmocka_unit_test(the_smallest_grid_runs),
+        cmocka_unit_test(a_transport_measured_by_half_is_skipped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
