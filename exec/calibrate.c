@@ -3,7 +3,6 @@
 #include "exec/calibrate.h"
 
 #include <math.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "exec/calibrate_profile.h"
 #include "exec/calibrate_transport.h"
 #include "exec/clock.h"
+#include "exec/cores.h"
 #include "exec/identity.h"
 
 enum { RANKS_MAX = 16, TRIAL_STEPS = 1, LEAST_STEPS = 5, MOST_STEPS = 31, TINY_STEPS = 2 };
@@ -54,11 +54,8 @@ struct calibration {
 static int64_t available_cores(const struct sc_calibrate_options *options)
 {
     cpu_set_t set;
-    int64_t count = 1;
-    if (sched_getaffinity(0, sizeof(set), &set) == 0) {
-        count = CPU_COUNT(&set);
-    }
-    count = options->cores > 0 && options->cores < count ? options->cores : count;
+    int64_t count = sc_cores_allowed(options->cores, &set);
+    count = count > 0 ? count : 1;
     return count < RANKS_MAX ? count : RANKS_MAX;
 }
 

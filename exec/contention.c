@@ -2,13 +2,13 @@
 #include "exec/contention.h"
 
 #include <math.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "exec/clock.h"
+#include "exec/cores.h"
 
 /* A core's time is counted in ticks of 10 ms mostly; over less than half a second they are more
  * than a fiftieth of it. */
@@ -47,24 +47,6 @@ static bool read_core(const char *line, int *core, double *busy, double *steal)
     return true;
 }
 
-/* The first cores that the process may run on: those that the backends take. */
-static bool choose_cores(int64_t most, cpu_set_t *out, int64_t *count)
-{
-    cpu_set_t set;
-    *count = 0;
-    CPU_ZERO(out);
-    if (sched_getaffinity(0, sizeof(set), &set) != 0) {
-        return false;
-    }
-    for (int core = 0; core < CPU_SETSIZE && (most <= 0 || *count < most); core++) {
-        if (CPU_ISSET(core, &set)) {
-            CPU_SET(core, out);
-            ++*count;
-        }
-    }
-    return *count > 0;
-}
-
 static bool read_stat(const cpu_set_t *cores, int64_t count, double *busy_s, double *steal_s)
 {
     char line[512];
@@ -94,8 +76,8 @@ void sc_contention_begin(int64_t cores, struct sc_contention_start *out)
 {
     cpu_set_t set;
     memset(out, 0, sizeof(*out));
-    out->known = choose_cores(cores, &set, &out->cores) &&
-                 read_stat(&set, out->cores, &out->busy_s, &out->steal_s);
+    out->cores = sc_cores_allowed(cores, &set);
+    out->known = out->cores > 0 && read_stat(&set, out->cores, &out->busy_s, &out->steal_s);
     out->own_s = own_seconds();
     out->pushed_aside = pushed_aside();
     out->when = sc_clock();
@@ -109,15 +91,14 @@ static double share(const struct sc_contention *contention, double seconds)
 void sc_contention_end(const struct sc_contention_start *start, struct sc_contention *out)
 {
     cpu_set_t set;
-    int64_t cores = 0;
     double busy = 0, steal = 0;
     memset(out, 0, sizeof(*out));
     out->seconds = sc_clock() - start->when;
     out->cores = (double)start->cores;
     out->own_s = own_seconds() - start->own_s;
     out->pushed_aside = pushed_aside() - start->pushed_aside;
-    bool read = start->known && choose_cores(start->cores, &set, &cores) && cores == start->cores &&
-                read_stat(&set, cores, &busy, &steal);
+    bool read = start->known && sc_cores_allowed(start->cores, &set) == start->cores &&
+                read_stat(&set, start->cores, &busy, &steal);
     out->known = read && out->seconds >= LEAST_SECONDS;
     if (out->known) {
         double stolen = steal - start->steal_s, others = busy - start->busy_s - out->own_s;

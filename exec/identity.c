@@ -1,9 +1,10 @@
 /* Names this machine as a measurement must know it. */
 #include "exec/identity.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "exec/cores.h"
 
 /* As the processor names itself; "" where it does not. */
 static void name_processor(char *out, size_t size)
@@ -29,10 +30,7 @@ void sc_identity_here(const struct sc_backend *backend, int64_t cores, struct sc
     cpu_set_t set;
     memset(out, 0, sizeof(*out));
     name_processor(out->processor, sizeof(out->processor));
-    if (sched_getaffinity(0, sizeof(set), &set) == 0) {
-        out->cores = CPU_COUNT(&set);
-    }
-    out->cores = cores > 0 && cores < out->cores ? cores : out->cores;
+    out->cores = sc_cores_allowed(cores, &set);
     if (backend->library != NULL) {
         backend->library(out->library, sizeof(out->library));
     }

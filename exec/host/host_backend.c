@@ -1,14 +1,14 @@
 /*
- * The host backend: the kernels compiled for the processor and a BLAS, threads as streams, two
- * transports. Element type fp32.
+ * The host backend: the kernels compiled for the processor and a BLAS, threads as streams,
+ * three transports. Element type fp32.
  */
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "exec/backend_list.h"
 #include "exec/clock.h"
+#include "exec/cores.h"
 #include "exec/host/gemm.h"
 #include "exec/host/host_device.h"
 #include "exec/kernels/kernels.h"
@@ -87,17 +87,15 @@ static enum sc_status find_cores(struct sc_world *world, struct sc_error *err)
     world->cores = calloc(CPU_SETSIZE, sizeof *world->cores);
     if (!world->cores)
         return sc_fail_memory(err, CPU_SETSIZE * sizeof *world->cores);
-    if (sched_getaffinity(0, sizeof set, &set) != 0)
+    if (sc_cores_allowed(world->setup.options->cores, &set) == 0)
         return sc_fail(err, SC_MACHINE, "cannot ask which cores this process may use");
     for (int core = 0; core < CPU_SETSIZE; core++)
         if (CPU_ISSET(core, &set))
             world->cores[count++] = core;
-    if (world->setup.options->cores > 0 && world->setup.options->cores < count)
-        count = (int)world->setup.options->cores;
     bool processes = process && process->node_count > 1;
     int64_t ranks = processes ? process->node_count : world->setup.local_ranks;
     world->own_cores = count >= ranks;
-    world->pinned = count > 0 && (world->own_cores || ranks % count == 0);
+    world->pinned = world->own_cores || ranks % count == 0;
     if (processes) {
         int each = count / (int)ranks > 0 ? count / (int)ranks : 1;
         int64_t first = each * process->node_index % count;
