@@ -7,25 +7,18 @@ struct call {
     int64_t count, grain;
 };
 
-#define RUN(kernel, type, range)                                                                   \
+#define PART_OF(kernel, type, range)                                                               \
     static void part_of_##kernel(void *arg, int part, int parts)                                   \
     {                                                                                              \
         const struct call *call = arg;                                                             \
         struct sc_part p = sc_part_of(call->count, call->grain, part, parts);                      \
         if (p.begin < p.end)                                                                       \
             call->kernels->kernel(*(const struct type *)call->args, p.begin, p.end);               \
-    }                                                                                              \
-    void sc_run_##kernel(struct sc_team *team, const struct type *a, int64_t count, int64_t grain) \
-    {                                                                                              \
-        struct call call = {sc_kernels_select(), a, count, grain};                                 \
-        sc_team_run(team, part_of_##kernel, &call);                                                \
     }
-SC_KERNEL_LIST(RUN)
-
-typedef void part_fn(void *arg, int part, int parts);
+SC_KERNEL_LIST(PART_OF)
 
 #define PART(kernel, type, range) part_of_##kernel,
-static part_fn *const parts_of[SC_KERNEL_COUNT] = {SC_KERNEL_LIST(PART)};
+static sc_team_fn *const parts_of[SC_KERNEL_COUNT] = {SC_KERNEL_LIST(PART)};
 
 #define GRAIN_ROWS 1
 #define GRAIN_SHARES 1

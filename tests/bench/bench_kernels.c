@@ -132,12 +132,12 @@ static void bench_attention(int64_t batch, int64_t s, int64_t heads, int64_t kv,
 }
 
 /* Prints the speed of a kernel on the team; `elements` are those that it moves. */
-#define BENCH(name, elements, kernel, args, count, grain)                                          \
+#define BENCH(name, elements, kernel, args, count)                                                 \
     do {                                                                                           \
         double best_ = 1e9, start_ = now();                                                        \
         for (int i_ = 0; i_ < 3 || now() - start_ < SECONDS; i_++) {                               \
             double t_ = now();                                                                     \
-            sc_run_##kernel(team, args, count, grain);                                             \
+            sc_team_kernel(team, SC_KERNEL_##kernel, args, count);                                 \
             t_ = now() - t_;                                                                       \
             best_ = t_ < best_ ? t_ : best_;                                                       \
         }                                                                                          \
@@ -157,31 +157,31 @@ static void bench_rows(int64_t rows, int64_t h, int64_t f, int64_t v)
         target[r] = (int32_t)(r * 7919 % v);
 
     struct sc_scale_args copy = {x, y, f, f, f, 1.0f};
-    BENCH("copy", 2 * nf, scale, &copy, rows, 1);
+    BENCH("copy", 2 * nf, scale, &copy, rows);
     struct sc_add_args add = {x, y, z, h, h, h, h, rows};
-    BENCH("add", 3 * n, add, &add, rows, 1);
+    BENCH("add", 3 * n, add, &add, rows);
     struct sc_norm_args norm = {x, y, gamma, gamma, stat, h, h, h, 1e-5f, SC_KERNEL_LAYER_NORM};
-    BENCH("layer norm", 2 * n, norm_forward, &norm, rows, 1);
+    BENCH("layer norm", 2 * n, norm_forward, &norm, rows);
     struct sc_norm_backward_args nb = {y, x, gamma, stat, z, partial, rows, h, h, h, h, 1, 0};
-    BENCH("layer norm backward", 4 * n, norm_backward, &nb, sc_norm_blocks(rows), 1);
+    BENCH("layer norm backward", 4 * n, norm_backward, &nb, sc_norm_blocks(rows));
     struct sc_activation_args act = {x, y, z, z, f, f, f, f, f, SC_KERNEL_GELU_TANH};
-    BENCH("gelu tanh", 2 * nf, activation_forward, &act, rows, 1);
-    BENCH("gelu tanh backward", 3 * nf, activation_backward, &act, rows, 1);
+    BENCH("gelu tanh", 2 * nf, activation_forward, &act, rows);
+    BENCH("gelu tanh backward", 3 * nf, activation_backward, &act, rows);
     act.kind = SC_KERNEL_GELU_ERF;
-    BENCH("gelu erf", 2 * nf, activation_forward, &act, rows, 1);
-    BENCH("gelu erf backward", 3 * nf, activation_backward, &act, rows, 1);
+    BENCH("gelu erf", 2 * nf, activation_forward, &act, rows);
+    BENCH("gelu erf backward", 3 * nf, activation_backward, &act, rows);
     struct sc_activation_args glu = {x, y, z, z, f / 2, f, f, f, f, SC_KERNEL_SWIGLU};
-    BENCH("swiglu", 1.5 * nf, activation_forward, &glu, rows, 1);
-    BENCH("swiglu backward", 2.5 * nf, activation_backward, &glu, rows, 1);
+    BENCH("swiglu", 1.5 * nf, activation_forward, &glu, rows);
+    BENCH("swiglu backward", 2.5 * nf, activation_backward, &glu, rows);
     struct sc_dropout_args drop = {x, gamma, y, z, NULL, h, h, h, h, 0, {1, 2, 0.0f, &state}};
-    BENCH("bias + residual", 3 * n, dropout_forward, &drop, rows, 1);
+    BENCH("bias + residual", 3 * n, dropout_forward, &drop, rows);
     drop.draw.probability = 0.1f;
-    BENCH("bias + dropout + residual", 3 * n, dropout_forward, &drop, rows, 1);
-    BENCH("dropout backward (redrawn)", 2 * n, dropout_backward, &drop, rows, 1);
+    BENCH("bias + dropout + residual", 3 * n, dropout_forward, &drop, rows);
+    BENCH("dropout backward (redrawn)", 2 * n, dropout_backward, &drop, rows);
     struct sc_reduce_rows_args sum = {x, gamma, rows, 1, f, f, f, 0};
-    BENCH("column sum", nf, reduce_rows, &sum, f, 64);
+    BENCH("column sum", nf, reduce_rows, &sum, f);
     struct sc_rope_args rope = {x, f, f / 64, 64, 64, 512, 0, 1e4f, 0};
-    BENCH("rope", 2 * nf, rope, &rope, rows, 1);
+    BENCH("rope", 2 * nf, rope, &rope, rows);
     struct sc_cross_entropy_args ce = {.logits = logits,
                                        .target = target,
                                        .maximum = one,
@@ -193,12 +193,12 @@ static void bench_rows(int64_t rows, int64_t h, int64_t f, int64_t v)
                                        .gradient_stride = v,
                                        .vocab_size = v,
                                        .scale = 1.0f};
-    BENCH("cross entropy max", nv, cross_entropy_max, &ce, rows, 1);
-    BENCH("cross entropy sum", nv, cross_entropy_sum, &ce, rows, 1);
+    BENCH("cross entropy max", nv, cross_entropy_max, &ce, rows);
+    BENCH("cross entropy sum", nv, cross_entropy_sum, &ce, rows);
     ce.gradient = logits;
-    BENCH("cross entropy gradient", 2 * nv, cross_entropy_loss, &ce, rows, 1);
+    BENCH("cross entropy gradient", 2 * nv, cross_entropy_loss, &ce, rows);
     struct sc_init_normal_args init = {logits, v, v, 0, 0, v, 0.02f, {1, 2, 0.0f, NULL}};
-    BENCH("init normal", nv, init_normal, &init, rows, 1);
+    BENCH("init normal", nv, init_normal, &init, rows);
     free(x);
     free(y);
     free(z);
@@ -221,10 +221,10 @@ static void bench_flat(int64_t count)
     for (int64_t i = 0; i < count; i++)
         v[i] *= v[i];
     struct sc_adamw_args adam = {p, g, m, v, NULL, &range, 1, &state, 0.9f, 0.999f, 1e-8f, 0.1f};
-    BENCH("adamw", 7.0 * (double)count, adamw, &adam, count, 64);
+    BENCH("adamw", 7.0 * (double)count, adamw, &adam, count);
     struct sc_norm_squares_args squares = {g, &range, 1, count, partial};
     BENCH("norm squares", (double)count, norm_squares, &squares,
-          (count + SC_SQUARES_BLOCK - 1) / SC_SQUARES_BLOCK, 1);
+          (count + SC_SQUARES_BLOCK - 1) / SC_SQUARES_BLOCK);
     free(p);
     free(g);
     free(m);
