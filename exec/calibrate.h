@@ -6,13 +6,15 @@
  * collective beside products) is a step program, and the executor runs it as it runs any other, on
  * one core a rank with all ranks at once and on all cores for one rank. Inputs that a step would
  * find in the cache are touched just before; weights and results rotate through more memory than
- * the caches hold. A time is the median over steps and ranks, from the start of the operation to
- * the start of the one behind it. The grid has no layer, no step and no shape of a shipped plan.
+ * the caches hold. A time is the mean over steps and ranks without those far out, from the start of
+ * the operation to the start of the one behind it (a collective's: the median, from its last
+ * member's arrival to its end). The grid has no layer, no step and no shape of a shipped plan.
  *
  * Collectives among processes are timed by the same program, started by mpirun: by the caller's
  * `start`, or all processes of a run under mpirun call sc_calibrate together.
  *
- * Constants are fitted by model/fit.h; how well they repeat the measurements stands beside them.
+ * Constants are fitted by model/fit_linear.h; how well they repeat the measurements stands beside
+ * them.
  */
 #ifndef STEPCAST_EXEC_CALIBRATE_H
 #define STEPCAST_EXEC_CALIBRATE_H
@@ -55,7 +57,7 @@ struct sc_calibration_row {
     char shape[SC_HW_NAME_SIZE]; /* "384 x 960 x 320 nt" */
     int64_t ranks, cores;        /* ranks at once, cores of each */
     double flops, bytes, elements;
-    double measured_s, spread; /* median; (90th - 10th percentile) / median */
+    double measured_s, spread; /* as sc_probe.seconds; (90th - 10th percentile) / median */
     double fitted_s;           /* by the profile, with nothing else running */
 };
 

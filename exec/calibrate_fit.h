@@ -60,7 +60,7 @@ struct sc_fits {
 };
 
 /* `each`: one core a rank, all ranks at once. `whole`: all cores for one rank. `alone`: one rank on
- * one core, nothing beside it. `crowded`: two ranks a core ; NULL: not measured.
+ * one core, nothing beside it. `crowded`: two ranks a core; NULL: not measured.
  * issue_s and transports other than threads are the caller's. */
 enum sc_status sc_calibrate_fit(const struct sc_grid *each, const struct sc_grid *whole,
                                 const struct sc_grid *alone, const struct sc_grid *crowded,
