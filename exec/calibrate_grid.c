@@ -8,8 +8,6 @@
  */
 #include "exec/calibrate_grid.h"
 
-#include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +49,6 @@ struct builder {
     int compute, comm, data, group;
     struct pool warm, cold, result, moment;
     uint32_t state, index;
-    int64_t chain;
 };
 
 /* ---- values ------------------------------------------------------------------------------ */
@@ -380,9 +377,8 @@ static void activation_backward(struct builder *b, int64_t rows, int64_t cols, i
     }
 }
 
-static void scores(struct builder *b, struct sc_op *last, int64_t rows, int64_t cols)
+static void scores(struct sc_op *last, int64_t rows, int64_t cols)
 {
-    (void)b;
     last->p.attention.sequence = cols;
     last->p.attention.batch = 1;
     last->p.attention.heads = last->p.attention.kv_heads = (int32_t)(rows / cols);
@@ -396,7 +392,7 @@ static void softmax(struct builder *b, int64_t rows, int64_t cols, int variant)
     (void)variant;
     rows = (rows + cols - 1) / cols * cols;
     uint32_t y = touch(b, result(b, rows, cols));
-    scores(b, op(b, SC_SOFTMAX), rows, cols);
+    scores(op(b, SC_SOFTMAX), rows, cols);
     inout(b, SC_ROLE_Y, y);
 }
 
@@ -405,7 +401,7 @@ static void softmax_backward(struct builder *b, int64_t rows, int64_t cols, int 
     (void)variant;
     rows = (rows + cols - 1) / cols * cols;
     uint32_t dx = touch(b, result(b, rows, cols));
-    scores(b, op(b, SC_SOFTMAX_BACKWARD), rows, cols);
+    scores(op(b, SC_SOFTMAX_BACKWARD), rows, cols);
     in(b, SC_ROLE_Y, cold(b, rows, cols));
     inout(b, SC_ROLE_DX, dx);
 }
@@ -701,7 +697,7 @@ enum { CHAIN = 8 };
 /* Products that take about as long together as the collective beside them. */
 static void chain(struct builder *b, int64_t elements)
 {
-    int64_t products = b->chain > 0 ? b->chain * elements >> 18 : CHAIN;
+    int64_t asked = b->grid->parts.chain, products = asked > 0 ? asked * elements >> 18 : CHAIN;
     for (int64_t i = 0; i < products; i++) {
         op(b, SC_GEMM)->p.gemm.alpha = 1.0f;
         in(b, SC_ROLE_A, warm(b, 192, 320));
@@ -809,7 +805,7 @@ static void add_collectives(struct builder *b, bool tiny)
     if (b->grid->probes.count > 0) {
         b->grid->probes.count--;
     }
-    size_t all = sizeof(elements) / sizeof(*elements) - (b->chain > 0 ? 1 : 0);
+    size_t all = sizeof(elements) / sizeof(*elements) - (b->grid->parts.chain > 0 ? 1 : 0);
     for (size_t i = 0; i < (tiny ? 2 : all); i++) {
         for (size_t k = 0; k < sizeof(reductions) / sizeof(*reductions); k++) {
             collective(b, &reductions[k], elements[i]);
@@ -872,8 +868,9 @@ static enum sc_status prepare(struct sc_program *program, struct sc_error *err)
     return sc_program_prepare(program, unlimited, false, err);
 }
 
-static enum sc_status build(struct builder *b, struct sc_grid_parts parts, struct sc_error *err)
+static enum sc_status build(struct builder *b, struct sc_error *err)
 {
+    const struct sc_grid_parts parts = b->grid->parts;
     SC_TRY(begin(b->grid->ranks, b, err));
     b->grid->program = b->program;
     add_buffers(b);
@@ -899,8 +896,8 @@ enum sc_status sc_grid_create(int64_t ranks, int64_t cores, struct sc_grid_parts
     out->ranks = ranks;
     out->cores = cores;
     out->parts = parts;
-    struct builder b = {.grid = out, .chain = parts.chain};
-    enum sc_status status = build(&b, parts, err);
+    struct builder b = {.grid = out};
+    enum sc_status status = build(&b, err);
     if (status != SC_OK) {
         sc_program_destroy(&b.program);
         out->program = NULL;

@@ -120,7 +120,7 @@ enum sc_status sc_calibrate_transport(const struct sc_transport_task *task,
 static cJSON *timings(const struct sc_grid *grid)
 {
     cJSON *root = cJSON_CreateObject();
-    cJSON_AddStringToObject(root, "transport", sc_run_transport_name(grid->transport));
+    cJSON_AddNumberToObject(root, "transport", (double)grid->transport);
     cJSON_AddNumberToObject(root, "ranks", (double)grid->ranks);
     cJSON_AddNumberToObject(root, "cores", (double)grid->cores);
     cJSON_AddNumberToObject(root, "chain", (double)grid->parts.chain);
@@ -176,11 +176,9 @@ static enum sc_status read_probes(const struct sc_json *root, struct sc_grid *gr
 static enum sc_status make_grid(const struct sc_json *root, struct sc_grid *out,
                                 struct sc_error *err)
 {
-    static const char *const names[] = {"threads", "mpi", "sockets", NULL};
-    int64_t ranks = 0, cores = 0;
-    int transport = 0;
+    int64_t transport = 0, ranks = 0, cores = 0;
     struct sc_grid_parts parts = {.collectives = true};
-    SC_TRY(sc_json_enum(root, "transport", names, &transport, err));
+    SC_TRY(sc_json_int(root, "transport", 0, SC_TRANSPORT_COUNT - 1, &transport, err));
     SC_TRY(sc_json_int(root, "ranks", 1, 1 << 16, &ranks, err));
     SC_TRY(sc_json_int(root, "cores", 1, 1 << 16, &cores, err));
     SC_TRY(sc_json_int(root, "chain", 0, CHAIN_MAX, &parts.chain, err));
