@@ -109,7 +109,8 @@ enum sc_status sc_host_settle(struct sc_host_stream *stream, bool *moved, struct
 /* Runs the operation at the head; a collective is tested once. *ran when it ended. */
 enum sc_status sc_host_run_head(struct sc_host_stream *stream, bool *ran, bool *moved,
                                 struct sc_error *err);
-struct sc_call sc_call_of(const struct sc_host_stream *stream, const struct sc_command *command);
+struct sc_call sc_host_call_of(const struct sc_host_stream *stream,
+                               const struct sc_command *command);
 enum sc_status sc_host_start(struct sc_device *device, struct sc_error *err);
 void sc_host_stop(struct sc_device *device);
 

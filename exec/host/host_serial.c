@@ -98,7 +98,7 @@ static enum sc_status settle_all(struct sc_world *world, bool *progress, struct 
 
 static struct sc_member *member_at(const struct sc_host_stream *stream)
 {
-    struct sc_call call = sc_call_of(stream, sc_host_head(stream));
+    struct sc_call call = sc_host_call_of(stream, sc_host_head(stream));
     return stream->device->members[call.op->group];
 }
 
@@ -137,7 +137,7 @@ static void poison_members(struct sc_world *world, const void *group, bool open)
         struct sc_host_stream *stream = stream_at(world, i);
         if (!shares(world, stream, group))
             continue;
-        struct sc_call call = sc_call_of(stream, sc_host_head(stream));
+        struct sc_call call = sc_host_call_of(stream, sc_host_head(stream));
         if (open)
             sc_host_poison_open(&call);
         else
@@ -156,7 +156,7 @@ static enum sc_status test_members(struct sc_world *world, const void *group, si
         bool done, moved;
         if (!shares(world, stream, group))
             continue;
-        struct sc_call call = sc_call_of(stream, sc_host_head(stream));
+        struct sc_call call = sc_host_call_of(stream, sc_host_head(stream));
         SC_TRY(world->transport->functions->test(stream->device->members[call.op->group], &done,
                                                  &moved, err));
         *left += !done;

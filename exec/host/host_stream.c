@@ -71,7 +71,8 @@ static const struct sc_list *list_of(const struct sc_device *device, uint8_t nam
     return name == SC_LIST_STEP ? &device->data.class->step : &device->data.class->init;
 }
 
-struct sc_call sc_call_of(const struct sc_host_stream *stream, const struct sc_command *command)
+struct sc_call sc_host_call_of(const struct sc_host_stream *stream,
+                               const struct sc_command *command)
 {
     const struct sc_device *device = stream->device;
     const struct sc_list *list = list_of(device, command->list);
@@ -106,7 +107,7 @@ static void observe(struct sc_host_stream *stream, const struct sc_command *comm
 
 static enum sc_status begin(struct sc_host_stream *stream, struct sc_error *err)
 {
-    struct sc_call call = sc_call_of(stream, sc_host_head(stream));
+    struct sc_call call = sc_host_call_of(stream, sc_host_head(stream));
     const struct sc_collective collective = sc_host_collective(&call);
     observe(stream, sc_host_head(stream), false);
     stream->begun = true;
@@ -129,7 +130,7 @@ enum sc_status sc_host_settle(struct sc_host_stream *stream, bool *moved, struct
             !sc_host_done(stream->device, command->index, command->step))
             return SC_OK;
         if (command->kind == SC_COMMAND_RUN) {
-            struct sc_call call = sc_call_of(stream, command);
+            struct sc_call call = sc_host_call_of(stream, command);
             if (call.op->group < 0 || stream->begun)
                 return SC_OK;
             *moved = true;
@@ -190,7 +191,7 @@ enum sc_status sc_host_run_head(struct sc_host_stream *stream, bool *ran, bool *
                                 struct sc_error *err)
 {
     const struct sc_command command = *sc_host_head(stream);
-    struct sc_call call = sc_call_of(stream, &command);
+    struct sc_call call = sc_host_call_of(stream, &command);
     double start = stream->started;
     enum sc_status status;
     *ran = *moved = true;
